@@ -94,13 +94,15 @@ def environment(client: Mapping[str, str], prefix: str = "KAFKA_") -> dict[str, 
 
 
 @contextmanager
-def secure_broker(folder: Path) -> Iterator[SecureBroker]:
-    """Run a broker with its data in *folder*, and an issuer of tokens beside it."""
+def secure_broker(folder: Path, life: int = TOKEN_LIFE) -> Iterator[SecureBroker]:
+    """Run a broker with its data in *folder*, and beside it an issuer of tokens that hold for
+    *life* [s].
+    """
     folder.mkdir(parents=True, exist_ok=True)
     ports = {name: free_port() for name in ("CLIENT", "SCRAM", "OAUTH", "TLS")}
     controller = free_port()
     ca = make_certificates(folder)
-    with Issuer(folder / "jwks.json") as issuer:
+    with Issuer(folder / "jwks.json", life=life) as issuer:
         broker = Broker(
             folder / "kafka",
             port=ports["CLIENT"],

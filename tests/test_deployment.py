@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.cli import main
 from nightwire.filters.stats import Metrics as FilterMetrics
 from nightwire.gateway.status.metrics import GatewayMetrics
-from nightwire.monitoring.config import COMPOSE, rules
+from nightwire.monitoring.config import rules
 from nightwire.monitoring.dashboards import ALL, queries
 from nightwire.monitoring.exporter import PipelineState, register
 from nightwire.producer.ingest.metrics import Metrics as IngestMetrics
@@ -73,9 +73,12 @@ def test_a_metric_that_nobody_exports_would_be_seen() -> None:
     assert "nightwire_accounts_lost" not in exported()
 
 
-def test_compose_scrapes_services_that_are_there() -> None:
-    services = set(re.findall(r"^  ([a-z0-9-]+):$", COMPOSE_FILE.read_text(), re.MULTILINE))
-    assert {target.split(":")[0] for target in COMPOSE.values()} <= services
+def test_compose_watches_services_that_are_there() -> None:
+    text = COMPOSE_FILE.read_text()
+    services = set(re.findall(r"^  ([a-z0-9-]+):$", text, re.MULTILINE))
+    watched = re.findall(r'--watch, "[a-z0-9_:-]+=([a-z0-9-]+):', text)
+    assert len(watched) > 4
+    assert set(watched) <= services
 
 
 def options_by_variable(*words: str) -> set[str]:
@@ -88,9 +91,11 @@ def options_by_variable(*words: str) -> set[str]:
 
 
 def test_compose_names_options_by_variables_that_are_there() -> None:
-    known = options_by_variable("gateway", "serve") | options_by_variable("schema", "serve")
+    known = {one for room in ("gateway", "schema", "directory") for one in options_by_variable(room, "serve")}
     asked = set(
-        re.findall(r"NIGHTWIRE_(?:GATEWAY|SCHEMA)_SERVE\w+", " ".join(map(Path.read_text, COMPOSE_FILES)))
+        re.findall(
+            r"NIGHTWIRE_(?:GATEWAY|SCHEMA|DIRECTORY)_SERVE\w+", " ".join(map(Path.read_text, COMPOSE_FILES))
+        )
     )
     assert len(asked) > 4
     assert asked <= known
@@ -101,7 +106,7 @@ def test_what_other_machines_reach_in_compose_speaks_tls() -> None:
     port = re.compile(r'"(\S*?):?\$\{\w+:-\d+\}:(\d+)"')
     published = {file.name: port.findall(file.read_text()) for file in COMPOSE_FILES}
     assert {where for where, _ in published["docker-compose.yml"]} == {"127.0.0.1"}
-    doors = {("${PUBLIC_BIND:-0.0.0.0}", port) for port in ("29092", "8443", "8498", "8499")}
+    doors = {("${PUBLIC_BIND:-0.0.0.0}", port) for port in ("29092", "8443", "8445", "8498", "8499")}
     assert set(published["docker-compose.tls.yml"]) == doors
 
 
@@ -115,7 +120,7 @@ def test_the_compose_file_is_valid(file: Path) -> None:
 
 def test_everything_is_published_on_this_machine_alone() -> None:
     ports = re.findall(r'"([^"\n]*\$\{[A-Z0-9_]*PORT[^"\n]*)"', COMPOSE_FILE.read_text())
-    assert len(ports) == 9
+    assert len(ports) == 10
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 

@@ -72,7 +72,14 @@ ORDER = {
         "cli spark_source",
     ],
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
-    "directory": ["model", "following", "answers", "find listing", "serve", "commands"],
+    "directory": [
+        "model",
+        "following",
+        "answers gate page sites",
+        "find listing mediator",
+        "serve",
+        "commands",
+    ],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "benchmarks": [
         "model",
@@ -96,6 +103,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 13,
 }
 """Rooms that the design gives more sub-packages than that."""
 

@@ -148,11 +148,11 @@ def assert_three_counts_agree(stack: Stack) -> None:
 def test_all_is_healthy_and_where_it_says(stack: Stack) -> None:
     found = stack.json("status")
     assert found == stack.status() | {"disk": found["disk"]}
-    assert {"kafka", "schema_registry", "vtp_authors", "vtp_subscribers", "metrics"} <= set(
+    assert {"kafka", "schema_registry", "directory", "vtp_authors", "vtp_subscribers", "metrics"} <= set(
         found["endpoints"]
     )
     assert {one["state"] for one in found["processes"]} == {"healthy"}
-    assert {"kafka", "schema_registry", "gateway", "filters", "exporter"} <= {
+    assert {"kafka", "schema_registry", "directory", "gateway", "filters", "exporter"} <= {
         one["name"] for one in found["processes"]
     }
 

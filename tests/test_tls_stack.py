@@ -195,7 +195,7 @@ def test_each_process_is_a_user_of_its_own_and_only_the_supervisor_is_all_of_the
         return dict(word.split("=", 1) for word in words if word)["KAFKA_SASL_USERNAME"]
 
     found = {one["name"]: user(one["pid"]) for one in site.state()["processes"] if one["name"] != "kafka"}
-    own = ("schema_registry", "users", "gateway", "filters", "exporter", "stream")
+    own = ("schema_registry", "directory", "users", "gateway", "filters", "exporter", "stream")
     assert {name: found.pop(name) for name in own} == {
         name: f"nightwire.{name.replace('_', '-')}" for name in own
     }

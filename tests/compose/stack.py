@@ -77,8 +77,13 @@ class Stack:
 
     @property
     def doors(self) -> dict[str, str]:
-        """Where verbs find Kafka and the registry."""
-        return {"KAFKA_BOOTSTRAP_SERVERS": self.kafka, "NIGHTWIRE_SCHEMA_REGISTRY": self.registry}
+        """Where verbs find Kafka, the registry and the directory."""
+        directory = f"http://127.0.0.1:{self.port('DIRECTORY_PORT')}"
+        return {
+            "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
+            "NIGHTWIRE_SCHEMA_REGISTRY": self.registry,
+            "NIGHTWIRE_DIRECTORY": directory,
+        }
 
     def compose(self, *words: str, timeout: float = 1000.0) -> str:
         """Run `docker compose`, and return what it printed."""

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]
 ALERTS = 1000
 SIM = "alerts.sim"
 SERVICES = {"kafka-1", "kafka-2", "kafka-3", "schema-registry", "gateway", "filters", "producer", "consumer"}
-SERVICES |= {"exporter", "prometheus", "alertmanager", "node-exporter", "hook"}
+SERVICES |= {"directory", "exporter", "prometheus", "alertmanager", "node-exporter", "hook"}
 MAKES_A_TOPIC = """
 import os
 from nightwire.core.kafka import ensure_topics
@@ -62,7 +62,7 @@ def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None
 
 def test_each_process_is_a_user_that_may_do_what_it_has_to(stack: Stack) -> None:
     ask = "import os; print(os.environ['KAFKA_SASL_USERNAME'])"
-    processes = {"schema-registry", "gateway", "filters", "exporter"}
+    processes = {"schema-registry", "directory", "gateway", "filters", "exporter"}
     users = {one: stack.compose("exec", "-T", one, "python", "-c", ask).strip() for one in processes}
     assert users == {one: f"nightwire.{one}" for one in processes}
     said = stack.compose("exec", "-T", "exporter", "sh", "-c", f"python -c '{MAKES_A_TOPIC}' 2>&1 || true")
@@ -135,15 +135,20 @@ def test_the_consumer_catches_up(quiet: Stack) -> None:
 
 
 def test_an_alarm_reaches_alertmanager_and_from_there_a_webhook(quiet: Stack) -> None:
-    """The producer was stopped: its page does not answer, which is an alarm."""
+    """The directory is killed: its page does not answer, which is an alarm.  Prometheus goes on
+    with the pages that it last named; the producer, which was stopped, said goodbye: no alarm.
+    """
     url = f"http://127.0.0.1:{quiet.port('ALERTMANAGER_PORT')}/api/v2/alerts"
 
     def names() -> set[tuple[str, str]]:
         labels = [one["labels"] for one in httpx.get(url).json()]
         return {(one["alertname"], one.get("process", "")) for one in labels}
 
-    await_(lambda: ("ProcessDown", "stream") in names(), "ProcessDown fires")
-    await_(lambda: ("ProcessDown", "stream") in told(quiet), "the webhook is told")
+    quiet.compose("kill", "directory")
+    await_(lambda: ("ProcessDown", "directory") in names(), "ProcessDown fires")
+    await_(lambda: ("ProcessDown", "directory") in told(quiet), "the webhook is told")
+    assert ("ProcessDown", "stream") not in names()
+    quiet.compose("start", "directory")
 
 
 def told(stack: Stack) -> set[tuple[str, str]]:

@@ -22,6 +22,7 @@ TOPICS = [
     "answers.ann",
     "broker.fink.lite",
     "dead-letters",
+    "directory",
     "filter.ann.mine",
     "filters",
     "overflow.ann.mine",
@@ -34,6 +35,7 @@ TOPICS = [
 ]
 READS = {
     "schema_registry": "_schemas",
+    "directory": "directory filters",
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
@@ -43,12 +45,13 @@ READS = {
 }
 WRITES = {
     "schema_registry": "_schemas",
-    "gateway": "accounts dead-letters voevents vtp-positions",
-    "filters": "accounts answers.ann broker.fink.lite dead-letters filter.ann.mine filters overflow.ann.mine "
-    "seen.ann visits",
-    "users": "",
-    "exporter": "",
-    "stream": "accounts alerts.sim dead-letters visits",
+    "directory": "directory",
+    "gateway": "accounts dead-letters directory voevents vtp-positions",
+    "filters": "accounts answers.ann broker.fink.lite dead-letters directory filter.ann.mine filters "
+    "overflow.ann.mine seen.ann visits",
+    "users": "directory",
+    "exporter": "directory",
+    "stream": "accounts alerts.sim dead-letters directory visits",
 }
 
 Operations = set[AclOperation]

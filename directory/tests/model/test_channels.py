@@ -8,6 +8,7 @@ import pytest
 from nightwire.core.presence import entry
 from nightwire.directory.model import SiteRows, View
 
+FEEDS = {"feeds": [{"name": "sky", "topics": ["filter.ann.bright"], "endpoint": "127.0.0.1:8099"}]}
 FILTER = {"version": 1, "survey": "lsst", "cap": 20, "live": True}
 
 
@@ -26,7 +27,7 @@ def view() -> Iterator[View]:
         rows.put_filter("ann", "bright", FILTER, "filter.ann.bright")
         rows.put_filter("antares", "whole", FILTER, "broker.antares.all")
         rows.put_filter("bob", "new", FILTER, "filter.bob.new")
-        put(rows, "process", "gateway", capabilities={"feeds": ["filter.ann.bright"]}, interval=2.0)
+        put(rows, "process", "gateway", capabilities=FEEDS, interval=2.0)
         put(rows, "stream", "tonight", owner="ann", survey="lsst", topic="night")
         put(rows, "consumer", "reader", owner="ann", survey="lsst", topic="night")
         put(rows, "stream", "nothing", topic="nowhere")
@@ -38,7 +39,7 @@ def test_each_topic_with_alerts_is_there_as_what_it_is(view: View) -> None:
     rows = view.query("SELECT kind, name, owner, survey, topic FROM channels ORDER BY kind, name").rows
     assert rows == [
         ("broker", "all", "antares", "lsst", "broker.antares.all"),
-        ("feed", "gateway", "", "lsst", "filter.ann.bright"),
+        ("feed", "sky", "", "lsst", "filter.ann.bright"),
         ("filter", "bright", "ann", "lsst", "filter.ann.bright"),
         ("filter", "gone", "ann", "", "filter.ann.gone"),
         ("stream", "lsst", "", "lsst", "alerts.lsst"),

@@ -46,6 +46,7 @@ def test_states_follow_from_silence(view: View) -> None:
         "SELECT load_extension('x')",
         "SELECT 1; DELETE FROM entries",
         "SELECT zeroblob(1000000000)",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT zeroblob(1000000) FROM n",
         "no sql",
         "SELECT * FROM nowhere",
         "SELECT '" + "x" * 70_000 + "'",

@@ -122,11 +122,10 @@ def test_a_job_without_a_name_or_a_port_is_refused(tmp_path: Path, word: str) ->
 
 @pytest.mark.prometheus
 def test_prometheus_takes_the_configuration(tmp_path: Path) -> None:
-    (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "ingest.yml").write_text('- {targets: ["127.0.0.1:1"], labels: {process: ingest}}\n')
     jobs = {"kafka": Job(["127.0.0.1:9404"]), "spark": Job(["127.0.0.1:9402"], "/spark")}
     pages = {"gateway": "127.0.0.1:9401", "filters": "127.0.0.1:9402"}
-    line = prepare_prometheus(tmp_path, 9, pages, retention="64MB", jobs=jobs, alertmanager="127.0.0.1:9093")
+    more = {"alertmanager": "127.0.0.1:9093", "directory": "http://127.0.0.1:8083"}
+    line = prepare_prometheus(tmp_path, 9, pages, retention="64MB", jobs=jobs, **more)
     assert line is not None
     promtool("check", "config", str(tmp_path / "prometheus.yml"))
 

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -95,6 +95,27 @@ def remove(kind: str, name: str, bootstrap: str | None) -> None:
     remove(bootstrap, kind, name)
 
 
+@directory.command("export")
+@click.argument("form", type=click.Choice(["asyncapi", "voeventregext", "regtap"]))
+@bootstrap_option
+@click.option(
+    "--out", type=click.File("wb"), default="-", metavar="FILE", help="Where to.  [default: stdout]"
+)
+def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
+    """Write the site's streams as others read them.
+
+    FORM is an AsyncAPI document (JSON), the VOEvent streams as records of the Virtual Observatory's
+    registry (VOEventRegExt, XML), or RegTAP's tables (VOTable).
+
+    \b
+    Example:
+      nightwire directory export asyncapi --out streams.json
+    """
+    from nightwire.directory.find import export
+
+    out.write(export(form, bootstrap=bootstrap))
+
+
 @directory.command()
 @bootstrap_option
 @registry_option
@@ -113,6 +134,21 @@ def remove(kind: str, name: str, bootstrap: str | None) -> None:
     help="Keep NAME listed while its page of metrics answers; NAME:JOB= is Prometheus' job.  Repeatable.",
 )
 @duration_option("--grace", "1d", "How long a process that is gone stays listed.")
+@click.option(
+    "--site",
+    "sites",
+    metavar="[NAME=]HOST:PORT",
+    multiple=True,
+    help="Kafka of another site, which is read too, and those that it lists; NIGHTWIRE_SITE_NAME_KAFKA_X_Y "
+    "sets librdkafka's x.y there, such as name and password.  Repeatable.",
+)
+@click.option(
+    "--max-sites",
+    type=click.IntRange(0),
+    default=1000,
+    show_default=True,
+    help="Most other sites that are followed; 0 = none.",
+)
 def serve(
     bootstrap: str | None,
     registry: str | None,
@@ -120,6 +156,7 @@ def serve(
     tls_cert: Path | None,
     tls_key: Path | None,
     watched: tuple[str, ...],
+    sites: tuple[str, ...],
     **more: Any,
 ) -> None:
     """Follow the directory's log and answer questions over HTTP, until SIGTERM or Ctrl-C.
@@ -133,8 +170,11 @@ def serve(
     from nightwire.directory.serve.health_watch import Watched
     from nightwire.directory.serve.server import Settings
     from nightwire.directory.serve.server import serve as run
+    from nightwire.directory.sites import SiteAddress
     from nightwire.schemas.serving import tls_door
 
     setup_logging("nightwire.directory")
     where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
-    run(Settings(where, door=door, watched=[Watched.parse(text) for text in watched], **more))
+    more["watched"] = [Watched.parse(text) for text in watched]
+    more["sites"] = [SiteAddress.parse(text) for text in sites]
+    run(Settings(where, door=door, **more))

@@ -1,11 +1,14 @@
-"""`find`: one question to the directory."""
+"""`find`, one question to the directory, and `export`, what others read of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from nightwire.directory.answers import Answer, rows_of
+from nightwire.directory.answers import EXPORTS, Answer, rows_of
 
 if TYPE_CHECKING:
     from nightwire.core.runtime import Endpoints
+    from nightwire.directory.model import View
 
 
 def find(sql: str, *, bootstrap: str | None = None) -> Answer:
@@ -40,6 +43,34 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
     return Answer(rows_of(answer.json()), where)
 
 
+def export(form: str, *, bootstrap: str | None = None) -> bytes:
+    """Return the document *form* of the site, one of `answers.EXPORTS`.
+
+    The directory's process makes it; where none is known, it is made of the log in Kafka.
+
+    Args:
+        form: Such as ``asyncapi``.
+        bootstrap: Kafka's address; else that of the environment or of the running stack.
+
+    Raises:
+        QueryError: There are too many rows.
+        SiteHttpError: The directory's process refuses.
+        NoStackError: There is no Kafka to ask.
+        KafkaException: Kafka cannot be reached, or refuses.
+    """
+    from nightwire.core.kafka import login
+    from nightwire.core.presence import site_name
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.core.runtime.site_http import NobodyAnswersError, request
+
+    where = find_endpoints(bootstrap)
+    if where.directory is not None:
+        with suppress(NobodyAnswersError):
+            return request("GET", f"{where.directory}/export/{form}", login=login(where.kafka)).content
+    with log_view(where) as view:
+        return EXPORTS[form][1](view, site_name())
+
+
 def read_log(where: "Endpoints", sql: str) -> Answer:
     """Return the answer to *sql* by reading the directory's log from the Kafka of *where*.
 
@@ -47,6 +78,13 @@ def read_log(where: "Endpoints", sql: str) -> Answer:
         QueryError: The question is refused; the message says why.
         KafkaException: Kafka cannot be reached, or refuses.
     """
+    with log_view(where) as view:
+        return Answer(view.query(sql), where)
+
+
+@contextmanager
+def log_view(where: "Endpoints") -> Iterator["View"]:
+    """Yield what the directory's log in the Kafka of *where* tells now."""
     from nightwire.core.presence import site_name
     from nightwire.directory.following import load
     from nightwire.directory.model import SiteRows, View
@@ -54,6 +92,6 @@ def read_log(where: "Endpoints", sql: str) -> Answer:
     view, registry = View(), where.schema_registry or ""
     try:
         load(where.kafka, SiteRows(view, site_name(), where.kafka, registry), registry)
-        return Answer(view.query(sql), where)
+        yield view
     finally:
         view.close()

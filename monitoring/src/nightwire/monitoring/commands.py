@@ -37,13 +37,13 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     Example:
       nightwire exporter --bootstrap 127.0.0.1:9092 --metrics-port 9400
     """
-    from nightwire.core.presence import registered
+    from nightwire.core.presence import metrics_at, registered
     from nightwire.core.runtime import find_endpoints, setup_logging, stopping
     from nightwire.monitoring.exporter import export
 
     setup_logging("nightwire.exporter")
     kafka = find_endpoints(bootstrap).kafka
-    with stopping() as stop, registered(kafka, "exporter"):
+    with stopping() as stop, registered(kafka, "exporter", endpoints=metrics_at(metrics_port)):
         export(kafka, metrics_port, stop, interval=interval)
 
 
@@ -63,9 +63,9 @@ def exporter(bootstrap: str | None, metrics_port: int, interval: float) -> None:
     "targets",
     metavar="NAME=HOST:PORT",
     multiple=True,
-    required=True,
     help="Metrics page of a process; repeatable.",
 )
+@click.option("--directory", metavar="URL", help="The directory, by which all pages of a site are found.")
 @click.option(
     "--job",
     "jobs",
@@ -86,6 +86,7 @@ def prometheus(
     state: Path,
     port: int,
     targets: tuple[str, ...],
+    directory: str | None,
     jobs: tuple[str, ...],
     alertmanager: str | None,
     interval: float,
@@ -93,16 +94,16 @@ def prometheus(
 ) -> None:
     """Run Prometheus with nightwire's rules, where it is installed; exit 3 where it is not.
 
-    Files in STATE/more/ name processes that come later, each as a line
-    - {targets: ["127.0.0.1:9500"], labels: {process: ingest}}
-
     \b
     Examples:
+      nightwire prometheus --directory http://127.0.0.1:8083
       nightwire prometheus --port 9090 --target gateway=127.0.0.1:9401
       nightwire prometheus --target filters=127.0.0.1:9402 --job spark=127.0.0.1:9402/spark
     """
     from nightwire.monitoring.config import prepare_prometheus, replace_process
 
+    if not (targets or jobs or directory):
+        raise click.UsageError("name --directory URL, or pages by --target and --job")
     line = prepare_prometheus(
         state,
         port,
@@ -111,6 +112,7 @@ def prometheus(
         interval=f"{round(1000 * interval)}ms",
         jobs=_jobs(jobs),
         alertmanager=alertmanager,
+        directory=directory,
     )
     if line is None:
         click.echo("Prometheus is not installed: apt-get install prometheus", err=True)

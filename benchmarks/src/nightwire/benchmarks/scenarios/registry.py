@@ -7,6 +7,7 @@ from nightwire.benchmarks.model.scenario import Scenario
 
 HOMES: Mapping[str, str] = {
     "codec": "nightwire.benchmarks.scenarios.codec.scenario:CodecScenario",
+    "directory": "nightwire.benchmarks.scenarios.directory.scenario:DirectoryScenario",
     "dmtn028": "nightwire.benchmarks.scenarios.dmtn028.scenario:Dmtn028Scenario",
     "faults": "nightwire.benchmarks.scenarios.faults.scenario:FaultsScenario",
     "filters": "nightwire.benchmarks.scenarios.filters.scenario:FiltersScenario",

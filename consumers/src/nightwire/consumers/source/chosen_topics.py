@@ -159,7 +159,7 @@ class ChosenGroupSource(GroupSource):
         self._look()
 
     def initial_offsets(self, held: Mapping[TopicPartition, Watermarks]) -> dict[TopicPartition, int]:
-        """Return where reading begins without a position: of a new topic at its beginning."""
+        """Return where reading begins without a position: of a new topic, at its beginning."""
         whole = {one: marks.low for one, marks in held.items() if one[0] not in self._old}
         return super().initial_offsets(held) | whole
 

@@ -176,10 +176,9 @@ def credentials(where: Endpoints, name: str, password: str = "") -> dict[str, st
     if ca := public.get("ca"):
         client["ssl.ca.pem"] = Path(ca).read_text().strip()
     found = {"KAFKA_BOOTSTRAP_SERVERS": public.get("kafka", where.kafka)}
-    if registry := public.get("schema_registry", where.schema_registry):
-        found["NIGHTWIRE_SCHEMA_REGISTRY"] = registry
-    if users := public.get("users", where.users):
-        found["NIGHTWIRE_USERS"] = users
+    for door in ("schema_registry", "users", "directory"):
+        if at := public.get(door, getattr(where, door)):
+            found[f"NIGHTWIRE_{door.upper()}"] = at
     return found | environment(client | ({"sasl.password": password} if password else {}))
 
 

@@ -6,6 +6,7 @@ from enum import Enum
 
 from nightwire.schemas.topics import (
     ACCOUNTS,
+    DIRECTORY,
     FILTERS,
     NAME,
     VISITS,
@@ -89,7 +90,7 @@ def owner(name: str) -> Rights:
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
     overflowed its filters, and what filters are written against: alerts, visits, the filter set,
-    the accounts.
+    the accounts, the directory.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -97,7 +98,7 @@ def owner(name: str) -> Rights:
     own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
         Grant(requests(name), Operation.WRITE),
-        *_read(*own, VISITS, FILTERS, ACCOUNTS),
+        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY),
         *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
         _groups(name),
     }
@@ -117,7 +118,7 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
     grants = {
         Grant(requests(name), Operation.WRITE),
         Grant(returns(name), Operation.WRITE),
-        *_read(*own, VISITS, *map(alerts, surveys)),
+        *_read(*own, VISITS, DIRECTORY, *map(alerts, surveys)),
         *_read_all(f"broker.{name}."),
         _groups(name),
     }

@@ -136,6 +136,7 @@ def consumer(
     *,
     group: str | None = None,
     on_error: Callable[[], None] = lambda: None,
+    client: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Consumer:
     """Return a consumer that never commits or skips by itself.
@@ -144,14 +145,15 @@ def consumer(
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         group: Consumer group; without one, read by assignment, in a group that our rights cover.
         on_error: Called, in a poll, for errors that librdkafka goes on after: Kafka was away.
+        client: librdkafka's properties of who comes; None for ourselves.  Another site's Kafka is
+            never shown our own.
         overrides: librdkafka properties with ``_`` for ``.``.
     """
+    known = identity(bootstrap) if client is None else client
+    group = group or _default_group(known.get("sasl.username", ""))
+    told = _telling(on_error) | dict(known)
     return Consumer(
-        CONSUMER
-        | _telling(on_error)
-        | identity(bootstrap)
-        | {"bootstrap.servers": bootstrap, "group.id": group or _default_group(bootstrap)}
-        | _dotted(overrides)
+        CONSUMER | told | {"bootstrap.servers": bootstrap, "group.id": group} | _dotted(overrides)
     )
 
 
@@ -165,15 +167,15 @@ def _telling(on_error: Callable[[], None]) -> dict[str, Any]:
     return {"error_cb": heard}
 
 
-def _default_group(bootstrap: str) -> str:
+def _default_group(user: str) -> str:
     """Return a group for readers by assignment: librdkafka looks for a coordinator all the same."""
-    user = principal(bootstrap)
     return f"{user}.reader-{os.getpid()}" if user else f"nightwire-{os.getpid()}"
 
 
-def admin(bootstrap: str) -> AdminClient:
-    """Return an admin client for *bootstrap*."""
-    return AdminClient(COMMON | identity(bootstrap) | {"bootstrap.servers": bootstrap})
+def admin(bootstrap: str, *, client: Mapping[str, Any] | None = None) -> AdminClient:
+    """Return an admin client for *bootstrap*; *client* as in `consumer`."""
+    known = identity(bootstrap) if client is None else client
+    return AdminClient(COMMON | dict(known) | {"bootstrap.servers": bootstrap})
 
 
 def cluster_id(bootstrap: str) -> str | None:

@@ -22,7 +22,7 @@ from starlette.routing import Route
 from nightwire.core.access.passwords import PasswordError, checked_password, set_password
 from nightwire.core.kafka import REFUSALS, admin, answering, identity
 from nightwire.core.logins.invitations import Invitation, InvitationError
-from nightwire.core.presence import registered
+from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
 from nightwire.schemas.serving import Login, TLSDoor, hung_up, login_of, plain_server, run, tls_server
@@ -259,7 +259,8 @@ def serve(
         page.start()
     log.info("passwords and tokens on http://%s:%d", host, port)
     try:
-        with registered(bootstrap, "users"):
+        endpoints = {"http": f"http://{host}:{port}"} | metrics_at(metrics_port)
+        with registered(bootstrap, "users", endpoints=endpoints):
             run(servers)
     finally:
         page.stop()

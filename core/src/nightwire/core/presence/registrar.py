@@ -30,8 +30,10 @@ MAX_NAME = 200
 MAX_CAPABILITIES = 64 << 10
 """Longest capabilities, as JSON. [byte]"""
 EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  (what a container listens on)
-KINDS = frozenset({"site", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"})
-"""What an entry can be."""
+KINDS = frozenset(
+    {"site", "neighbour", "survey", "stream", "filter", "feed", "producer", "consumer", "broker", "process"}
+)
+"""What an entry can be; a neighbour is another site that this one knows."""
 
 
 class EntryError(MendableError):
@@ -75,8 +77,18 @@ def check_entry(found: Mapping[str, Any]) -> None:
         text = found[what]
         if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
             raise EntryError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
-    if (size := len(found["capabilities"].encode())) > MAX_CAPABILITIES:
+    if (size := len(found["capabilities"].encode(errors="replace"))) > MAX_CAPABILITIES:
         raise EntryError(f"capabilities have {size} bytes, the limit is {MAX_CAPABILITIES}")
+    try:
+        said = json.loads(found["capabilities"], parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise EntryError(f"capabilities are no JSON: {error}") from error
+    if not isinstance(said, dict):
+        raise EntryError("capabilities are no JSON object")
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number of JSON")
 
 
 def entry_key(found: Mapping[str, Any]) -> str:
@@ -100,7 +112,13 @@ class Presence:
     def __init__(self, bootstrap: str, kind: str, name: str, **more: Any) -> None:
         self._entry = entry(kind, name, instance=uuid.uuid4().hex, interval=HEARTBEAT, **more)
         # an old heartbeat is worth nothing, and who has no right to speak is to hear nothing of it
-        self._client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000, linger_ms=0)
+        brief: dict[str, Any] = {
+            "enable_idempotence": False,
+            "delivery_timeout_ms": 5000,
+            "linger_ms": 0,
+            "max_in_flight": 1,
+        }
+        self._client = producer(bootstrap, **brief)
 
     def beat(self, *, ended: bool = False) -> None:
         """Say that it lives, or that it *ended*."""
@@ -144,7 +162,7 @@ def registered(bootstrap: str, name: str, *, kind: str = "process", **more: Any)
     finally:
         leave.set()
         thread.join(GOODBYE)
-        presence.goodbye()
+    presence.goodbye()  # who fails says none, and is missed
 
 
 def metrics_at(port: int, **pages: str) -> dict[str, str]:

@@ -14,9 +14,11 @@ USUAL = {
     "prometheus": 9090,
     "public_kafka": 9094,
     "users": 8082,
+    "directory": 8083,
     "tokens": 9096,
     "public_schema_registry": 8443,
     "public_users": 8444,
+    "public_directory": 8445,
     "public_vtp_authors": 8498,
     "public_vtp_subscribers": 8499,
 }

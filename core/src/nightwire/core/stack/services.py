@@ -45,15 +45,17 @@ NODE_EXPORTER = "prometheus-node-exporter"
 """Debian's name of it."""
 COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
 """What of the machine is watched."""
-PROCESSES = ("schema_registry", "gateway", "filters", "exporter")
+PROCESSES = ("schema_registry", "directory", "gateway", "filters", "exporter")
 GUARDED = ("users",)
 """What runs beside them where Kafka asks who is there."""
 TOKEN_KEY = "tokens.key.pem"  # noqa: S105  (a file's name)
 """File of the key by which the site signs tokens, in the state folder."""
-PORTS = ("kafka", "controller", "schema_registry", "vtp_authors", "vtp_subscribers", "prometheus")
+PORTS = (
+    "kafka", "controller", "schema_registry", "directory", "vtp_authors", "vtp_subscribers", "prometheus",
+)  # fmt: skip
 PUBLIC_PORTS = (
-    "public_kafka", "public_schema_registry", "public_users", "public_vtp_authors",
-    "public_vtp_subscribers",
+    "public_kafka", "public_schema_registry", "public_users", "public_directory",
+    "public_vtp_authors", "public_vtp_subscribers",
 )  # fmt: skip
 """What other machines reach."""
 
@@ -123,11 +125,12 @@ def services(
             *(_https_door("schema_registry", public, ports) if public else ()),
         ),
         *([verb("users", *_users(folder, kafka, ports, public))] if "users" in ports else []),
+        verb("directory", *_directory(where, ports, public)),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *_node_exporter(ports),
-        *_prometheus(folder, ports, light=light),
+        *_prometheus(folder, ports),
     ]
 
 
@@ -136,6 +139,17 @@ def _users(folder: Path, kafka: str, ports: Mapping[str, int], public: Public | 
     words = ["user", "serve", "--bootstrap", kafka, "--port", str(ports["users"])]
     words += ["--token-key", str(folder / TOKEN_KEY)]
     return words + (_https_door("users", public, ports) if public else [])
+
+
+def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | None) -> list[str]:
+    """Return the words of the directory, which also watches who cannot register himself."""
+    words = ["directory", "serve", *where, "--port", str(ports["directory"])]
+    pages = {"schema_registry": "schema_registry", "kafka": "kafka:kafka", "node": "node_exporter:node"}
+    for page, name in pages.items():
+        if (port := ports.get(f"{page}_metrics")) is not None:
+            words += ["--watch", f"{name}=127.0.0.1:{port}"]
+    words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
+    return words + (_https_door("directory", public, ports) if public else [])
 
 
 def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:
@@ -186,15 +200,9 @@ def _node_exporter(ports: Mapping[str, int]) -> list[Service]:
     return [Service("node_exporter", command, metrics=page, health="")]
 
 
-def _prometheus(folder: Path, ports: Mapping[str, int], *, light: bool) -> list[Service]:
+def _prometheus(folder: Path, ports: Mapping[str, int]) -> list[Service]:
     if not has_prometheus():
         return []
     words = ["prometheus", "--state", str(folder / "prometheus"), "--port", str(ports["prometheus"])]
-    for name in (*PROCESSES, *(one for one in GUARDED if one in ports)):
-        words += ["--target", f"{name}=127.0.0.1:{ports[f'{name}_metrics']}"]
-    if "stream_metrics" in ports:
-        words += ["--target", f"stream=127.0.0.1:{ports['stream_metrics']}"]
-    words += [] if light else ["--job", f"spark=127.0.0.1:{ports['filters_metrics']}/spark"]
-    for name in ("kafka", "node"):
-        words += ["--job", f"{name}=127.0.0.1:{page}"] if (page := ports.get(f"{name}_metrics")) else []
+    words += ["--directory", f"http://127.0.0.1:{ports['directory']}"]
     return [Service("prometheus", nightwire(*words), metrics=None)]

@@ -46,6 +46,7 @@ PUBLIC_SCHEMES = {
     "kafka": "",
     "schema_registry": "https://",
     "users": "https://",
+    "directory": "https://",
     "vtp_authors": "tls://",
     "vtp_subscribers": "tls://",
 }
@@ -245,10 +246,13 @@ class Supervisor:
             ) from error
 
     def _as_user(self, service: Service) -> Service:
-        """Return *service* with credentials of its own, where Kafka asks for any."""
-        if not self._users:  # as before Kafka itself is there
-            return service
-        return replace(service, environment=self._users.get(service.name, NOBODY))
+        """Return *service* with credentials of its own, where Kafka asks for any, and told of the
+        addresses for other machines.
+        """
+        public = {f"NIGHTWIRE_PUBLIC_{name.upper()}": at for name, at in self._public_endpoints().items()}
+        # as before Kafka itself is there, nobody has any
+        own = self._users.get(service.name, NOBODY) if self._users else {}
+        return replace(service, environment={**service.environment, **public, **own})
 
     def _health(self, service: Service) -> Health:
         port = service.metrics or self._ports["prometheus"]
@@ -303,6 +307,7 @@ class Supervisor:
         found: dict[str, Any] = {
             "kafka": local["kafka"],
             "schema_registry": f"http://{local['schema_registry']}",
+            "directory": f"http://{local['directory']}",
             "vtp_authors": local["vtp_authors"],
             "vtp_subscribers": local["vtp_subscribers"],
             "metrics": pages,

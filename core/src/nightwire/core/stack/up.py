@@ -189,6 +189,7 @@ def describe(state: dict[str, Any]) -> None:
         "Kafka": found["kafka"],
         "owners": OWNERS[state.get("auth", NONE)],
         "schema registry": found["schema_registry"],
+        "directory: who is there": found["directory"],
         **({"passwords and tokens": found["users"]} if "users" in found else {}),
         "VOEvents in (VTP authors)": found["vtp_authors"],
         "VOEvents out (VTP subscribers)": found["vtp_subscribers"],

@@ -1,13 +1,12 @@
 """The answer to a question, as rows, JSON, Arrow or VOTable; and the alerts of its topics."""
 
-import io
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nightwire.core.runtime import Endpoints
 from nightwire.directory.answers.subscription import subscription
+from nightwire.directory.answers.votable import votable
 from nightwire.directory.model import Rows
 
 
@@ -24,7 +23,7 @@ class Answer:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows by the names of their columns."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return Rows(self.columns, self.rows).records()
 
     def subscribe(self, **options: Any) -> Any:
         """Return a `nightwire.consumers.AlertReader` of the topics in the column ``topic``.
@@ -64,13 +63,8 @@ class Answer:
         return bytes(out.getvalue())
 
     def votable(self) -> bytes:
-        """Return the answer as a VOTable; where a number is unknown, it is nan."""
-        from astropy.table import Table
-
-        columns = [_filled([row[n] for row in self.rows]) for n in range(len(self.columns))]
-        out = io.BytesIO()
-        Table(columns, names=list(self.columns)).write(out, format="votable")
-        return out.getvalue()
+        """Return the answer as a VOTable, with units where they are known."""
+        return votable({"answer": Rows(self.columns, self.rows)})
 
     def form(self, name: str) -> tuple[str, bytes]:
         """Return media type and bytes of the form *name*, one of `FORMS`."""
@@ -89,11 +83,3 @@ def rows_of(records: Sequence[Mapping[str, Any]]) -> Rows:
     """Return `records` as rows again."""
     columns = list(records[0]) if records else []
     return Rows(columns, [tuple(record[name] for name in columns) for record in records])
-
-
-def _filled(values: list[Any]) -> list[Any]:
-    """Return *values* without nulls, which a VOTable spells as an empty text or nan."""
-    numbers = [value for value in values if isinstance(value, int | float)]
-    if numbers and all(value is None or isinstance(value, int | float) for value in values):
-        return [math.nan if value is None else value for value in values]
-    return ["" if value is None else str(value) for value in values]

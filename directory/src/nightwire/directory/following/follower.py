@@ -1,17 +1,20 @@
 """A site's log, followed in a thread, and what Kafka tells of the site beside it."""
 
 import logging
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cached_property
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, consumer, end_offsets
+from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, admin, consumer, end_offsets
 from nightwire.directory.following.log import MIRRORS, apply
-from nightwire.directory.following.witnesses import Witnesses
+from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses, check_cluster
 from nightwire.directory.model import SiteRows
 from nightwire.schemas.topics import DIRECTORY
 
@@ -34,12 +37,23 @@ class Follower:
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
         look: Time between two looks at topics and groups. [s]
+        client: librdkafka's properties of who reads; None for ourselves.
+        cluster: The Kafka that it has to be, by its id; empty for any.
     """
 
-    def __init__(self, bootstrap: str, rows: SiteRows, registry: str = "", *, look: float = LOOK) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        rows: SiteRows,
+        registry: str = "",
+        *,
+        look: float = LOOK,
+        client: Mapping[str, Any] | None = None,
+        cluster: str = "",
+    ) -> None:
         self._bootstrap, self.rows, self._registry, self._look = bootstrap, rows, registry, look
-        self._leave, self._caught_up = threading.Event(), threading.Event()
-        self._heard = time.monotonic()
+        self._client, self._cluster = client, cluster
+        self._leave, self._caught_up, self._astray = (threading.Event() for _ in range(3))
         self._threads = [
             threading.Thread(
                 target=self._forever, args=(work,), name=f"directory-{work.__name__}", daemon=True
@@ -61,27 +75,36 @@ class Follower:
         """Wait at most *timeout* [s] for the end of the log; return whether it was reached."""
         return self._caught_up.wait(timeout)
 
-    def stop(self) -> None:
-        """Stop following."""
+    def leave(self) -> None:
+        """Begin to stop following."""
         self._leave.set()
+
+    def stop(self, patience: float = 10.0) -> None:
+        """Stop following, and wait for that, for twice *patience* [s] at most."""
+        self.leave()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(patience)
 
     def _forever(self, work: Callable[[], None]) -> None:
         while not self._leave.is_set():
             try:
                 work()
+            except sqlite3.ProgrammingError:  # the view was closed while Kafka let us wait
+                if not self._leave.is_set():
+                    raise
             except KafkaException as error:
                 log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
                 self._leave.wait(1.0)
 
     def _follow(self) -> None:
         """Read the log from its beginning, and on as it grows, until told to leave."""
-        reader = consumer(self._bootstrap, enable_partition_eof=True)
+        reader = consumer(self._bootstrap, client=self._client, enable_partition_eof=True)
         try:
-            todo = assign(reader)
+            todo = assign(reader, self._cluster)
+            self._astray.clear()
+            self._caught_up.clear()
             self.rows.clear()
-            while not self._leave.is_set():
+            while not self._leave.is_set() and not self._astray.is_set():
                 messages = reader.consume(BATCH, POLL)
                 self._note(messages)
                 todo -= reached(messages)
@@ -92,29 +115,38 @@ class Follower:
             reader.close()
 
     def _note(self, messages: list[Message]) -> None:
-        if messages:
-            self._heard = time.monotonic()
+        if said := [message for message in messages if message.error() is None]:
             with self.rows.batch():
-                for message in messages:
-                    if message.error() is None:
-                        apply(self.rows, message)
-        self.rows.set_age(max(0.0, time.monotonic() - self._heard - POLL))
+                for message in said:
+                    apply(self.rows, message)
+
+    @cached_property
+    def _witnesses(self) -> Witnesses:
+        client = admin(self._bootstrap, client=self._client)
+        return Witnesses(self._bootstrap, self.rows, self._registry, client, self._cluster)
 
     def _observe(self) -> None:
-        witnesses = Witnesses(self._bootstrap, self.rows, self._registry)
+        """Look at topics and groups, until told to leave."""
         while not self._leave.is_set():
             if self._caught_up.is_set():
-                witnesses.observe(time.monotonic())
+                try:
+                    self._witnesses.observe(time.monotonic())
+                except AnotherKafkaError:
+                    self._astray.set()
+                    raise
             self._leave.wait(self._look if self._caught_up.is_set() else POLL)
 
 
-def assign(reader: Consumer) -> set[TopicPartition]:
+def assign(reader: Consumer, cluster: str = "") -> set[TopicPartition]:
     """Let *reader* read what is mirrored from its beginning; return the partitions.
 
     Raises:
+        AnotherKafkaError: It is another Kafka than *cluster*, where that is not empty.
         KafkaException: Kafka does not answer, we may not read the directory, or there is none.
     """
-    known = reader.list_topics(timeout=10).topics
+    found = reader.list_topics(timeout=10)
+    check_cluster(found, cluster)
+    known = found.topics
     if DIRECTORY not in known:
         with suppress(KafkaException):
             end_offsets(reader, [DIRECTORY])

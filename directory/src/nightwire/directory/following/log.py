@@ -2,19 +2,22 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from confluent_kafka import KafkaError, Message
 
 from nightwire.core.kafka import DeliveryError, producer
 from nightwire.core.presence import MAX_CAPABILITIES, check_entry, entry_key
 from nightwire.directory.model import SiteRows
-from nightwire.schemas import records
+from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import DIRECTORY, FILTERS, filter_topic
 
 MAX_RECORD = MAX_CAPABILITIES + (8 << 10)
 """Longest record that is looked at. [byte]"""
 TIMEOUT = 10.0
 """Longest wait for Kafka's answer. [s]"""
+MALFORMED = (MendableError, ValueError, KeyError, TypeError, RecursionError)
+"""What is raised of a record that cannot be read; `SchemaError` and `EntryError` are among them."""
 
 
 def apply(rows: SiteRows, message: Message) -> None:
@@ -22,8 +25,21 @@ def apply(rows: SiteRows, message: Message) -> None:
     key = (message.key() or b"").decode(errors="replace")
     try:
         MIRRORS[str(message.topic())](rows, key, message.value(), message.timestamp()[1])
-    except (ValueError, KeyError, TypeError, RecursionError):  # DecodeError and EntryError among them
+    except MALFORMED:
         rows.refused += 1
+
+
+def entry_of(key: str, value: bytes) -> dict[str, Any]:
+    """Return the entry that *value* holds under *key*.
+
+    Raises:
+        MALFORMED: It is none, is too long, or belongs under another key.
+    """
+    found = records.ENTRY.decode(value) if len(value) <= MAX_RECORD else None
+    if found is None or entry_key(found) != key:
+        raise ValueError("too long, or under the key of another")
+    check_entry(found)
+    return found
 
 
 def _apply_entry(rows: SiteRows, key: str, value: bytes | None, appended: int) -> None:
@@ -33,10 +49,9 @@ def _apply_entry(rows: SiteRows, key: str, value: bytes | None, appended: int) -
             raise ValueError("of another site")
         rows.take_out(kind, name)
         return
-    found = records.ENTRY.decode(value) if len(value) <= MAX_RECORD else None
-    if found is None or entry_key(found) != key or found["site"] != rows.site:
-        raise ValueError("too long, under the key of another, or of another site")
-    check_entry(found)
+    found = entry_of(key, value)
+    if found["site"] != rows.site:
+        raise ValueError("of another site")
     rows.put({**found, "endpoints": json.dumps(found["endpoints"])}, appended)
 
 

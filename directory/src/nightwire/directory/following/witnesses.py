@@ -3,12 +3,13 @@
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Any
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
-from nightwire.directory.model import SiteRows
+from nightwire.directory.model import MemberRow, SiteRows
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry
 
 TIMEOUT = 10.0
@@ -20,6 +21,21 @@ INTERNAL = "__"
 SUFFIX = "-value"
 """What the subject of a topic's values ends with, by Confluent's rule."""
 Ends = Mapping[TopicPartition, int]
+
+
+class AnotherKafkaError(KafkaException):
+    """At an address there is another Kafka than it has to be."""
+
+
+def check_cluster(found: ClusterMetadata, cluster: str) -> None:
+    """Do nothing where *found* is of the Kafka *cluster*; empty for any.
+
+    Raises:
+        AnotherKafkaError: It is of another.
+    """
+    if cluster and found.cluster_id != cluster:
+        why = f"this is the Kafka {found.cluster_id}, no longer {cluster}"
+        raise AnotherKafkaError(KafkaError(KafkaError.UNKNOWN, why))
 
 
 class Rates:
@@ -59,10 +75,10 @@ class SchemaIds:
     def ids(self, at: float) -> Mapping[str, int]:
         """Return id by topic, asked anew once in a while. [*at*: s, any steady clock]"""
         if self._registry is not None and at >= self._again:
-            self._again = at + WINDOW
             with suppress(RegistryAwayError, SchemaError):
                 subjects = [one for one in self._registry.subjects() if one.endswith(SUFFIX)]
                 self._ids = {one.removesuffix(SUFFIX): self._registry.version(one)[1] for one in subjects}
+                self._again = at + WINDOW
         return self._ids
 
 
@@ -74,12 +90,18 @@ class Witnesses:
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
         client: Whom to ask; else a client of our own.
+        cluster: The Kafka that it has to be, by its id; empty for any.
     """
 
     def __init__(
-        self, bootstrap: str, rows: SiteRows, registry: str = "", client: AdminClient | None = None
+        self,
+        bootstrap: str,
+        rows: SiteRows,
+        registry: str = "",
+        client: AdminClient | None = None,
+        cluster: str = "",
     ) -> None:
-        self._client, self._rows = client or admin(bootstrap), rows
+        self._client, self._rows, self._cluster = client or admin(bootstrap), rows, cluster
         self._schemas = SchemaIds(registry)
         self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
 
@@ -87,9 +109,12 @@ class Witnesses:
         """Look once, *at* that time. [s, any steady clock]
 
         Raises:
+            AnotherKafkaError: It is another Kafka than it has to be.
             KafkaException: Kafka did not answer.
         """
-        known = self._client.list_topics(timeout=TIMEOUT).topics
+        found = self._client.list_topics(timeout=TIMEOUT)
+        check_cluster(found, self._cluster)
+        known = found.topics
         topics = {name: topic.partitions for name, topic in known.items() if not name.startswith(INTERNAL)}
         led = [(name, part) for name, parts in topics.items() for part in parts if parts[part].leader >= 0]
         ends = {one: found.offset for one, found in list_offsets(self._client, led, END).items()}
@@ -111,8 +136,8 @@ class Witnesses:
             self._newest[topic] = max(self._newest.get(topic, 0), found.timestamp)
         self._ends = dict(ends)
 
-    def _members(self) -> Iterable[tuple[str, str, int]] | None:
-        """Return group, topic and members of each; None where we have no right to see groups."""
+    def _members(self) -> Iterable[MemberRow] | None:
+        """Return who reads what; None where we have no right to see groups."""
         try:
             listed = self._client.list_consumer_groups(request_timeout=TIMEOUT).result().valid
             names = [group.group_id for group in listed]
@@ -128,4 +153,20 @@ class Witnesses:
             for member in described.members:
                 topics = {one.topic for one in member.assignment.topic_partitions}
                 found.update((name, topic) for topic in topics)
-        return [(*key, count) for key, count in found.items()]
+        lags = self._lags({name for name, _ in found})
+        return [(*key, count, lags.get(key)) for key, count in found.items()]
+
+    def _lags(self, groups: Iterable[str]) -> Mapping[tuple[str, str], int]:
+        """Return the records that lie ahead of each group in each topic, where it has committed."""
+        asked = dict[str, Any]()
+        for name in groups:
+            asked |= self._client.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(name)], request_timeout=TIMEOUT
+            )
+        found = Counter[tuple[str, str]]()
+        for name, future in asked.items():
+            with suppress(KafkaException):  # it has just gone, or is another's
+                for one in future.result().topic_partitions:
+                    end = self._ends.get((one.topic, one.partition), one.offset)
+                    found[name, one.topic] += max(0, end - one.offset) if one.offset >= 0 else 0
+        return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 LATE, GONE = 5.0, 8.0
 """Silence after which a process is late, and gone. [s, of the log's clock]"""
-LONGEST_STEP = 4.0
+LONGEST_STEP = 3.0
 """Most time that passes between two records. [s]  While Kafka was away nobody could speak, so
 that time does not count."""
 

@@ -5,9 +5,14 @@ LIVE, LATE = 300, 129_600
 
 SCHEMA = f"""
 CREATE TABLE limits (late REAL, gone REAL);
-CREATE TABLE known_sites (
-    site TEXT PRIMARY KEY, bootstrap TEXT, registry TEXT, now REAL, newest INTEGER, age REAL
+CREATE TABLE site_logs (
+    site TEXT PRIMARY KEY, bootstrap TEXT, registry TEXT, now REAL, newest INTEGER, refused INTEGER,
+    reached REAL
 ) WITHOUT ROWID;
+CREATE VIEW known_sites AS SELECT
+    site, bootstrap, registry, now, newest, refused,
+    round(max(0.0, julianday('now') - reached) * 86400, 1) AS age
+FROM site_logs;
 CREATE TABLE entries (
     site TEXT, kind TEXT, name TEXT, owner TEXT, survey TEXT, topic TEXT, endpoints TEXT,
     capabilities TEXT, interval REAL, ended INTEGER, heartbeat REAL, heard INTEGER, rivals INTEGER,
@@ -20,20 +25,27 @@ CREATE TABLE known_filters (
     PRIMARY KEY (site, owner, name)
 ) WITHOUT ROWID;
 CREATE INDEX filters_by_topic ON known_filters (site, topic);
+CREATE INDEX filters_by_name ON known_filters (name);
+CREATE INDEX filters_by_owner ON known_filters (owner);
+CREATE INDEX filters_by_survey ON known_filters (survey);
 CREATE TABLE known_topics (
     site TEXT, topic TEXT, partitions INTEGER, rate REAL, newest INTEGER, schema_id INTEGER,
+    kind TEXT AS (CASE instr(topic, '.') WHEN 0 THEN topic ELSE substr(topic, 1, instr(topic, '.') - 1) END),
+    label TEXT AS (substr(topic, length(kind) + 2)),
+    survey TEXT AS (CASE kind WHEN 'alerts' THEN label ELSE '' END),
     PRIMARY KEY (site, topic)
 ) WITHOUT ROWID;
+CREATE INDEX topics_by_name ON known_topics (topic);
+CREATE INDEX topics_by_kind ON known_topics (kind, label);
+CREATE INDEX topics_by_survey ON known_topics (survey);
 CREATE TABLE members (
-    site TEXT, name TEXT, topic TEXT, members INTEGER, PRIMARY KEY (site, topic, name)
+    site TEXT, name TEXT, topic TEXT, members INTEGER, lag INTEGER, PRIMARY KEY (site, topic, name)
 ) WITHOUT ROWID;
-CREATE INDEX members_by_name ON members (site, name);
+CREATE INDEX members_by_name ON members (name);
+CREATE INDEX members_by_topic ON members (topic);
 
 CREATE VIEW streams AS SELECT
-    t.site, t.topic,
-    CASE WHEN instr(t.topic, '.') THEN substr(t.topic, 1, instr(t.topic, '.') - 1) ELSE t.topic END AS kind,
-    CASE WHEN t.topic LIKE 'alerts.%' THEN substr(t.topic, 8) ELSE '' END AS survey,
-    t.partitions,
+    t.site, t.topic, t.kind, t.survey, t.partitions,
     t.rate,                                                                      -- records/s
     t.newest,                                                                    -- ms since 1970, UTC
     CASE WHEN t.newest IS NULL OR s.newest IS NULL THEN 'listed'
@@ -69,14 +81,26 @@ CREATE VIEW filters AS SELECT
     f.site, f.owner, f.name, f.version, f.survey, f.topic, f.cap,                -- alerts a visit
     f.live AND EXISTS (SELECT 1 FROM processes AS p
         WHERE p.site = f.site AND p.name = 'filters' AND p.state <> 'gone') AS alive,
-    t.rate, t.newest, t.members, t.schema_id, s.bootstrap, s.registry, s.age
-FROM known_filters AS f JOIN known_sites AS s USING (site) LEFT JOIN streams AS t USING (site, topic);
+    t.rate, t.newest,
+    (SELECT coalesce(sum(m.members), 0) FROM members AS m WHERE m.site = f.site AND m.topic = f.topic)
+        AS members,
+    t.schema_id, s.bootstrap, s.registry, s.age
+FROM known_filters AS f JOIN known_sites AS s USING (site)
+LEFT JOIN known_topics AS t ON t.site = f.site AND t.topic = f.topic;
 
-CREATE VIEW consumers AS SELECT m.site, m.name, m.topic, m.members, s.age
+CREATE VIEW consumers AS SELECT
+    m.site, m.name, m.topic, m.members,
+    m.lag,                                                                       -- records
+    s.age                                                                        -- s
 FROM members AS m JOIN known_sites AS s USING (site);
 
-CREATE VIEW feeds AS SELECT p.site, p.name AS gateway, f.value AS topic, p.endpoints, p.state, p.age
-FROM processes AS p, json_each(p.capabilities, '$.feeds') AS f;
+CREATE VIEW feeds AS SELECT
+    p.site, p.name AS gateway, f.value ->> 'name' AS name, t.value AS topic,
+    f.value ->> 'endpoint' AS endpoint, p.state, p.age
+FROM processes AS p,
+     json_each(CASE WHEN json_valid(p.capabilities) THEN p.capabilities ELSE '{{}}' END, '$.feeds') AS f,
+     json_each(CASE WHEN f.type = 'object' THEN f.value ELSE '{{}}' END, '$.topics') AS t
+WHERE f.type = 'object';
 
 CREATE VIEW channels AS SELECT
     t.site, CASE t.kind WHEN 'alerts' THEN 'stream' ELSE t.kind END AS kind,
@@ -88,7 +112,7 @@ CREATE VIEW channels AS SELECT
 FROM (SELECT *, substr(topic, instr(topic, '.') + 1) AS rest FROM streams
       WHERE kind IN ('alerts', 'filter', 'broker')) AS t
 LEFT JOIN known_filters AS f USING (site, topic)
-UNION ALL SELECT p.site, 'feed', p.gateway, '', coalesce(f.survey, t.survey), topic,
+UNION ALL SELECT p.site, 'feed', p.name, '', coalesce(f.survey, t.survey), topic,
     t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
 FROM feeds AS p JOIN streams AS t USING (site, topic) LEFT JOIN known_filters AS f USING (site, topic)
 UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
@@ -96,18 +120,32 @@ UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
 FROM entries AS e JOIN streams AS t USING (site, topic)
 WHERE e.kind NOT IN ('consumer', 'process', 'site');
 
-CREATE VIEW owners AS SELECT DISTINCT site, substr(topic, 10) AS name FROM known_topics
-WHERE topic LIKE 'requests.%';
+CREATE VIEW owners AS SELECT t.site, t.label AS name, s.age
+FROM known_topics AS t JOIN known_sites AS s USING (site) WHERE t.kind = 'requests';
 
-CREATE VIEW brokers AS SELECT site, name, owner, endpoints FROM entries WHERE kind = 'broker'
-UNION SELECT DISTINCT site, substr(topic, 9), '', '{{}}' FROM known_topics AS t WHERE topic LIKE 'returns.%'
-AND NOT EXISTS (SELECT 1 FROM entries AS e
-    WHERE e.site = t.site AND e.kind = 'broker' AND e.name = substr(t.topic, 9));
+CREATE VIEW brokers AS SELECT e.site, e.name, e.owner, e.endpoints, s.age
+FROM entries AS e JOIN known_sites AS s USING (site) WHERE e.kind = 'broker'
+UNION ALL SELECT t.site, t.label, '', '{{}}', s.age
+FROM known_topics AS t JOIN known_sites AS s USING (site) WHERE t.kind = 'returns'
+AND NOT EXISTS (SELECT 1 FROM entries AS e WHERE e.site = t.site AND e.kind = 'broker' AND e.name = t.label);
 
 CREATE VIEW sites AS SELECT
     s.site, s.bootstrap, s.registry,
     (SELECT count(*) FROM entries AS e WHERE e.site = s.site) AS entries,
     (SELECT count(*) FROM peers AS p WHERE p.site = s.site AND p.state = 'live') AS live,
-    s.newest AS heard, s.age
+    s.newest AS heard, s.refused, s.age                                          -- records, s
 FROM known_sites AS s;
+
+ANALYZE;
+INSERT INTO sqlite_stat1 VALUES
+    ('entries', 'entries', '100000 100 20 1'), ('entries', 'entries_by_name', '100000 50 1 1'),
+    ('entries', 'entries_by_kind', '100000 20000 1000 50 1'),
+    ('known_topics', 'known_topics', '20000 20 1'), ('known_topics', 'topics_by_name', '20000 50 1'),
+    ('known_topics', 'topics_by_kind', '20000 2000 50 1 1'),
+    ('known_topics', 'topics_by_survey', '20000 500 1 1'),
+    ('members', 'members', '20000 20 5 1'), ('members', 'members_by_name', '20000 50 1 1'),
+    ('members', 'members_by_topic', '20000 50 5 1'),
+    ('known_filters', 'known_filters', '10000 10 5 1'), ('known_filters', 'filters_by_name', '10000 20 1 1'),
+    ('known_filters', 'filters_by_owner', '10000 50 5 1'),
+    ('known_filters', 'filters_by_survey', '10000 1000 10 5 1');
 """  # noqa: S608  (numbers)

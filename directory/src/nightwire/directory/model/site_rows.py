@@ -1,5 +1,6 @@
 """The rows of one site: written as its log, its topics and its consumer groups tell."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,15 +9,27 @@ from typing import Any
 from nightwire.directory.model.liveness import LATE, LONGEST_STEP, Holder, LogClock, next_holder
 from nightwire.directory.model.view import View
 
+ROW = 200
+"""What a row takes beside its texts, about. [byte]"""
+TEXTS = ("owner", "survey", "topic", "endpoints", "capabilities")
 FIELDS = ("owner", "survey", "topic", "endpoints", "capabilities", "interval")
 COLUMNS = ("site", "kind", "name", *FIELDS, "ended", "heartbeat", "heard", "rivals")
 PUT = f"INSERT OR REPLACE INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 TABLES = ("entries", "known_filters", "known_topics", "members")
+REACHED = """
+UPDATE site_logs SET now = ?, newest = ?, refused = ?, reached = julianday('now') WHERE site = ?
+"""
+PUT_TOPIC = """
+INSERT OR REPLACE INTO known_topics (site, topic, partitions, rate, newest, schema_id)
+VALUES (?, ?, ?, ?, ?, ?)
+"""
 
 Key = tuple[str, str]
 """Kind and name of an entry."""
 TopicRow = tuple[str, int, float | None, int | None, int | None]
 """A topic, its partitions, records a second, newest record [ms since 1970], newest schema's id."""
+MemberRow = tuple[str, str, int, int | None]
+"""A consumer group, a topic that it reads, by how many members, and the records that lie ahead."""
 
 
 class SiteRows:
@@ -27,22 +40,27 @@ class SiteRows:
         site: Its name.
         bootstrap: How its Kafka is reached.
         registry: URL of its schema registry; empty where it is not known.
+        room: Most that its entries and filters may hold; what is beyond is refused. [byte]
 
     Attributes:
         refused: Records that could not stand in the directory.
     """
 
-    def __init__(self, view: View, site: str, bootstrap: str = "", registry: str = "") -> None:
-        self.site, self._view, self._db = site, view, view.db
+    def __init__(
+        self, view: View, site: str, bootstrap: str = "", registry: str = "", *, room: float = math.inf
+    ) -> None:
+        self.site, self._view, self._db, self._room = site, view, view.db, room
         self.refused = 0
         with view.lock:
             row = (site, bootstrap, registry)
-            self._db.execute("INSERT OR REPLACE INTO known_sites VALUES (?, ?, ?, 0, NULL, 0)", row)
+            self._db.execute("INSERT OR REPLACE INTO site_logs VALUES (?, ?, ?, 0, NULL, 0, 0)", row)
         self.clear()
 
     def clear(self) -> None:
         """Forget the site's rows: its log is read from its beginning."""
         self._clock, self._holders, self._heard = LogClock(), dict[Key, Holder](), 0
+        self._sizes, self._size = dict[Key, int](), 0
+        self._topics, self._members = set[TopicRow](), set[MemberRow]()
         with self.batch():
             for table in TABLES:
                 self._db.execute(f"DELETE FROM {table} WHERE site = ?", (self.site,))  # noqa: S608
@@ -51,18 +69,20 @@ class SiteRows:
         """Forget the site."""
         self.clear()
         with self._view.lock:
-            self._db.execute("DELETE FROM known_sites WHERE site = ?", (self.site,))
+            self._db.execute("DELETE FROM site_logs WHERE site = ?", (self.site,))
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Write what the block writes at once: questions see all of it or nothing."""
+        """Write what the block writes at once, as the site tells it now.
+
+        Questions see all of it or nothing.
+        """
         with self._view.lock:
             self._db.execute("BEGIN")
             try:
                 yield
             finally:
-                row = (self._clock.now, self._heard or None, self.site)
-                self._db.execute("UPDATE known_sites SET now = ?, newest = ? WHERE site = ?", row)
+                self._db.execute(REACHED, (self._clock.now, self._heard or None, self.refused, self.site))
                 self._db.execute("COMMIT")
 
     def caught_up(self) -> None:
@@ -79,8 +99,13 @@ class SiteRows:
             self._db.execute(sql, (doubt, self.site))
 
     def put(self, found: Mapping[str, Any], appended: int) -> None:
-        """Note an entry that Kafka appended at *appended*. [ms since 1970]"""
+        """Note an entry that Kafka appended at *appended*. [ms since 1970]
+
+        Raises:
+            ValueError: There is no room for it.
+        """
         now, key = self._clock.advance(appended), (found["kind"], found["name"])
+        self._make_room(key, sum(len(found[name]) for name in TEXTS))
         self._heard = max(self._heard, appended)
         holder, counts = Holder("", now, found["ended"]), True
         if found["interval"]:
@@ -99,6 +124,7 @@ class SiteRows:
     def take_out(self, kind: str, name: str) -> None:
         """Forget an entry."""
         self._holders.pop((kind, name), None)
+        self._free((kind, name))
         sql = "DELETE FROM entries WHERE site = ? AND kind = ? AND name = ?"
         self._db.execute(sql, (self.site, kind, name))
 
@@ -108,26 +134,48 @@ class SiteRows:
         return [key for key, holder in self._holders.items() if holder.heartbeat < last]
 
     def put_filter(self, owner: str, name: str, found: Mapping[str, Any] | None, topic: str) -> None:
-        """Note which version of a filter is live; None for none."""
+        """Note which version of a filter is live; None for none.
+
+        Raises:
+            ValueError: There is no room for it.
+        """
         key = (self.site, owner, name)
+        self._free((f"filter of {owner}", name))
         self._db.execute("DELETE FROM known_filters WHERE site = ? AND owner = ? AND name = ?", key)
         if found is not None:
+            self._make_room((f"filter of {owner}", name), len(topic))
             row = (found["version"], found["survey"], topic, found["cap"], found["live"])
             self._db.execute("INSERT INTO known_filters VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*key, *row))
 
+    def _make_room(self, key: Key, texts: int) -> None:
+        """Note that the row of *key* holds *texts* [byte] from now on.
+
+        Raises:
+            ValueError: That is more than the site may.
+        """
+        if self._room == math.inf:
+            return
+        grown = self._size - self._sizes.get(key, 0) + ROW + texts
+        if grown > max(self._room, self._size):
+            raise ValueError(f"the site has more than {self._room} bytes")
+        self._sizes[key], self._size = ROW + texts, grown
+
+    def _free(self, key: Key) -> None:
+        self._size -= self._sizes.pop(key, 0)
+
     def set_topics(self, topics: Iterable[TopicRow]) -> None:
         """Note all topics there are."""
-        self._db.execute("DELETE FROM known_topics WHERE site = ?", (self.site,))
-        rows = ((self.site, *topic) for topic in topics)
-        self._db.executemany("INSERT INTO known_topics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        found = set(topics)
+        gone = ((self.site, topic[0]) for topic in self._topics - found)
+        self._db.executemany("DELETE FROM known_topics WHERE site = ? AND topic = ?", gone)
+        self._db.executemany(PUT_TOPIC, ((self.site, *topic) for topic in found - self._topics))
+        self._topics = found
 
-    def set_members(self, members: Iterable[tuple[str, str, int]]) -> None:
-        """Note which consumer groups read which topics, by how many members."""
-        self._db.execute("DELETE FROM members WHERE site = ?", (self.site,))
-        rows = ((self.site, *row) for row in members)
-        self._db.executemany("INSERT INTO members VALUES (?, ?, ?, ?)", rows)
-
-    def set_age(self, age: float) -> None:
-        """Note how long nothing was heard from the site. [s]"""
-        with self._view.lock:
-            self._db.execute("UPDATE known_sites SET age = ? WHERE site = ?", (age, self.site))
+    def set_members(self, members: Iterable[MemberRow]) -> None:
+        """Note which consumer groups read which topics."""
+        found = set(members)
+        gone = ((self.site, *row[:2]) for row in self._members - found)
+        self._db.executemany("DELETE FROM members WHERE site = ? AND name = ? AND topic = ?", gone)
+        new = ((self.site, *row) for row in found - self._members)
+        self._db.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)", new)
+        self._members = found

@@ -4,12 +4,15 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nightwire.directory.model.flow_views import FLOW_VIEWS
 from nightwire.directory.model.liveness import GONE, LATE
+from nightwire.directory.model.registry_views import REGISTRY_VIEWS, ivoid
 from nightwire.directory.model.schema import SCHEMA
 from nightwire.schemas import MendableError
 
@@ -18,8 +21,9 @@ LONGEST = 2.0
 MOST_ROWS = 10_000
 """Most rows of an answer."""
 MAX_SQL = 64 << 10
-"""Longest question, and longest value in an answer's making. [byte]"""
+"""Longest question, longest value in an answer's making, and longest answer. [byte]"""
 MAX_VALUE = 1 << 20
+MAX_ANSWER = 32 << 20
 STEPS = 1000
 """Instructions of SQLite between two looks at the clock."""
 READS = frozenset(
@@ -47,6 +51,10 @@ class Rows:
     columns: Sequence[str]
     rows: Sequence[tuple[Any, ...]]
 
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 class Reader(threading.local):
     """A connection of each thread that can only read, and its time.
@@ -59,6 +67,7 @@ class Reader(threading.local):
         self.deadline = 0.0
         self.db = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)
         self.db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+        self.db.create_function("ivoid", 3, ivoid, deterministic=True)
         self.db.set_authorizer(
             lambda action, *_: sqlite3.SQLITE_OK if action in READS else sqlite3.SQLITE_DENY
         )
@@ -78,7 +87,8 @@ class View:
         path = Path(self._folder.name) / "view.sqlite"
         self.lock = threading.RLock()
         self.db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self.db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {SCHEMA}")
+        tables = SCHEMA + FLOW_VIEWS + REGISTRY_VIEWS
+        self.db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF; {tables}")
         self.db.execute("INSERT INTO limits VALUES (?, ?)", (LATE, GONE))
         self._reader = Reader(path)
 
@@ -105,15 +115,29 @@ class View:
         reader = self._reader
         reader.deadline = time.monotonic() + longest
         try:
-            cursor = reader.db.execute(sql, values)
-            rows = cursor.fetchmany(most + 1)
-            columns = [column[0] for column in cursor.description or ()]
-            cursor.close()
+            with closing(reader.db.execute(sql, values)) as cursor:
+                columns = [column[0] for column in cursor.description or ()]
+                rows = bounded(cursor, most)
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeError, ValueError) as error:
             raise _refusal(error, longest) from error
-        if len(rows) > most:
-            raise QueryError(f"more than {most} rows: ask for fewer (LIMIT {most})")
         return Rows(columns, rows)
+
+
+def bounded(rows: Iterable[tuple[Any, ...]], most: int) -> list[tuple[Any, ...]]:
+    """Return *rows*.
+
+    Raises:
+        QueryError: There are more than *most*, or they are longer than `MAX_ANSWER`.
+    """
+    found, size = list[tuple[Any, ...]](), 0
+    for row in rows:
+        found.append(row)
+        size += sum(len(cell) for cell in row if isinstance(cell, str | bytes))
+        if len(found) > most:
+            raise QueryError(f"more than {most} rows: ask for fewer (LIMIT {most})")
+        if size > MAX_ANSWER:
+            raise QueryError(f"the answer is longer than {MAX_ANSWER >> 20} MiB: ask for less")
+    return found
 
 
 def _refusal(error: Exception, longest: float) -> QueryError:

@@ -16,10 +16,13 @@ from starlette.routing import Route
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.presence import EntryError, entry, entry_key
+from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
+from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
-from nightwire.directory.serve.gate import Gate, RefusedError
+from nightwire.directory.page import SAFE, graph, static
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.serving import hung_up
@@ -43,6 +46,7 @@ class Site:
         bootstrap: Its Kafka.
         gate: Who may.
         ready: Whether the log was read to its end.
+        mediator: Reads and writes topics for others; None: nobody does.
     """
 
     view: View
@@ -50,6 +54,16 @@ class Site:
     bootstrap: str
     gate: Gate
     ready: Callable[[], bool] = lambda: True
+    mediator: Mediator | None = None
+
+    def check_ready(self) -> None:
+        """Do nothing once the log was read.
+
+        Raises:
+            RefusedError: It is being read.
+        """
+        if not self.ready():
+            raise RefusedError(503, "the log is being read; ask again in a moment")
 
 
 Answering = Callable[[Request], Awaitable[Response]]
@@ -64,6 +78,12 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("GET", "/http_sd", partial(http_sd, site)),
+        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
+        ("GET", "/export/{form}", partial(export, site)),
+        ("GET", "/graph.json", partial(graph_json, site)),
+        ("GET", "/", partial(page, site, "index.html")),
+        ("GET", "/page.css", partial(page, None, "page.css")),
+        ("GET", "/page.js", partial(page, None, "page.js")),
     ]
     routes = [
         Route(path, partial(_respond, answer, answered), methods=[method])
@@ -75,8 +95,7 @@ def application(site: Site, answered: Counter) -> Starlette:
 async def query(site: Site, asked: Questions, http: Request) -> Response:
     """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
     await site.gate.may_read(http)
-    if not site.ready():
-        raise RefusedError(503, "the log is being read; ask again in a moment")
+    site.check_ready()
     sql = http.query_params.get("sql") if http.method == "GET" else (await _said(http)).get("sql")
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
@@ -112,15 +131,41 @@ async def remove(site: Site, http: Request) -> Response:
 
 
 async def http_sd(site: Site, _http: Request) -> Response:
-    """Answer Prometheus, which says nothing of who it is."""
+    """Answer Prometheus, which does not say who it is, and keeps what it knows until we know."""
+    site.check_ready()
     return JSONResponse(targets(site.view, site.name))
+
+
+async def export(site: Site, http: Request) -> Response:
+    """Answer with a document of the site, in a form of `EXPORTS`."""
+    await site.gate.may_read(http)
+    site.check_ready()
+    if (form := http.path_params["form"]) not in EXPORTS:
+        raise RefusedError(404, f"{form!r} is no form; there are {', '.join(EXPORTS)}")
+    media_type, make = EXPORTS[form]
+    return Response(await run_in_threadpool(make, site.view, site.name), media_type=media_type)
+
+
+async def graph_json(site: Site, http: Request) -> Response:
+    """Answer the page: who writes and who reads what."""
+    await site.gate.may_read(http)
+    site.check_ready()
+    return JSONResponse(await run_in_threadpool(graph, site.view, site.name))
+
+
+async def page(site: Site | None, name: str, http: Request) -> Response:
+    """Answer a browser with a file of the page; *site*: who asks has to show who he is first."""
+    if site is not None:
+        await site.gate.may_read(http)
+    media_type, body = static(name)
+    return Response(body, media_type=media_type, headers=SAFE)
 
 
 def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str | None:
     """Return who may change an entry by being its owner; None for nobody."""
     sql = "SELECT owner FROM peers WHERE site = ? AND kind = ? AND name = ?"
     there = [owner for (owner,) in site.view.query(sql, site.name, kind, name).rows]
-    if kind == "process" or (there and wanted is not None and there != [wanted]):
+    if kind in {"process", "site", "neighbour"} or (there and wanted is not None and there != [wanted]):
         return None
     return (there[0] if there else wanted) or None
 

@@ -13,10 +13,12 @@ from nightwire.core.kafka import DeliveryError, identity
 from nightwire.core.presence import entry_key, metrics_at, registered, site_name
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop
 from nightwire.directory.following import Follower, write
+from nightwire.directory.gate import Gate
+from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
-from nightwire.directory.serve.gate import Gate
 from nightwire.directory.serve.health_watch import Watched, watch_all
+from nightwire.directory.sites import MOST, Neighbours, SiteAddress
 from nightwire.schemas.serving import TLSDoor, plain_server, run, tls_server
 from nightwire.schemas.serving.kafka_access import KafkaAccess
 
@@ -41,6 +43,8 @@ class Settings:
         tokens: Where Kafka judges the site's own tokens.
         watched: What is registered while its page answers.
         grace: Time after which a process that is gone is taken out. [s]
+        sites: Kafkas of other sites, whose directories are read too.
+        max_sites: Most other sites that are followed, those learnt of among them.
     """
 
     where: Endpoints
@@ -51,6 +55,8 @@ class Settings:
     tokens: str = ""
     watched: Sequence[Watched] = field(default_factory=tuple)
     grace: float = GRACE
+    sites: Sequence[SiteAddress] = ()
+    max_sites: int = MOST
 
     @property
     def url(self) -> str:
@@ -69,7 +75,8 @@ def serve(settings: Settings) -> None:
     shown = {"kafka": where.kafka, "schema_registry": registry} | dict(where.public)
     rows = SiteRows(view, site_name(), shown["kafka"], shown["schema_registry"])
     follower = Follower(where.kafka, rows, registry)
-    count(collected, rows, view)
+    neighbours = Neighbours(follower, view, where.kafka, settings.sites, settings.max_sites)
+    count(collected, neighbours, view)
     servers = doors(settings, view, follower, collected)
     page = MetricsPage(
         collected,
@@ -84,6 +91,8 @@ def serve(settings: Settings) -> None:
             exits.callback(page.stop)
         follower.start()
         exits.callback(follower.stop)
+        neighbours.start()
+        exits.callback(neighbours.stop)
         exits.enter_context(present(settings))
         exits.enter_context(forgetting(where.kafka, rows, settings.grace))
         run(servers)
@@ -101,7 +110,8 @@ def doors(
         ["path", "status"],
         registry=collected,
     )
-    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready)
+    mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
+    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))
     servers = [plain_server(application(inside, answered), settings.host, settings.port)]
     door = settings.door
@@ -123,14 +133,20 @@ def present(settings: Settings) -> Iterator[None]:
     stop.set()
 
 
-def count(collected: CollectorRegistry, rows: SiteRows, view: View) -> None:
+def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> None:
     """Let Prometheus see what is known."""
     refused = Gauge(
         "nightwire_directory_refused_records",
-        "Records of the log that could not stand in the directory.",
+        "Records of logs that could not stand in the directory, of all sites.",
         registry=collected,
     )
-    refused.set_function(lambda: rows.refused)
+    refused.set_function(lambda: view.query("SELECT sum(refused) FROM site_logs").rows[0][0])
+    sites = Gauge(
+        "nightwire_directory_refused_sites",
+        "Kafkas that claimed a name of another, several names, or to be one site too many.",
+        registry=collected,
+    )
+    sites.set_function(lambda: neighbours.refused)
     known = Gauge("nightwire_directory_entries", "Entries known, of all sites.", registry=collected)
     known.set_function(lambda: view.query("SELECT count(*) FROM peers").rows[0][0])
 

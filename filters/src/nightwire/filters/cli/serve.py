@@ -6,7 +6,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.presence import registered
+from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage, Page, StateError, Stop, setup_logging, stopping
 from nightwire.filters.engine.local import LocalEngine
 from nightwire.filters.engine.services import JavaDied
@@ -46,7 +46,8 @@ def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -
     log = setup_logging("nightwire.filters")
     logging.getLogger("py4j").setLevel("WARNING")
     registry = CollectorRegistry()
-    with stopping(LONGEST_STOP) as stop, registered(settings.bootstrap, "filters"):
+    pages = metrics_at(metrics_port, **({} if light else {"spark": "/spark"}))
+    with stopping(LONGEST_STOP) as stop, registered(settings.bootstrap, "filters", endpoints=pages):
         engine = engine_of(settings, Metrics(registry), stop, light=light)
         page = MetricsPage(registry, port=metrics_port, healthy=engine.healthy, pages=engine.pages())
         if metrics_port:

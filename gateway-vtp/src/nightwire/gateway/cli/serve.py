@@ -6,13 +6,14 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.presence import registered
+from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import (
     Endpoints,
     MetricsPage,
@@ -48,6 +49,7 @@ from nightwire.gateway.signing.requirements import SignatureSettings
 from nightwire.gateway.signing.signing_key import SigningError
 from nightwire.gateway.signing.trust_policy import PolicyError, read_policy
 from nightwire.gateway.status.page import status_page
+from nightwire.schemas.topics import VOEVENTS
 
 log = logging.getLogger(__name__)
 
@@ -238,22 +240,42 @@ def serve_until_stopped(settings: Settings, metrics_port: int) -> int:
     allow_open_files((1 + len(settings.subscribers.feeds)) * settings.authors.limits.connections)
     registry = CollectorRegistry()
     gateway = Gateway(settings, registry)
-    page = _page(gateway, registry, metrics_port) if metrics_port else None
-    with stopping() as stop, registered(settings.log.bootstrap, "gateway"):
-        try:
-            if page is not None:
-                page.start()
+    said = presence(settings, metrics_port)
+    try:
+        with (
+            stopping() as stop,
+            registered(settings.log.bootstrap, "gateway", **said),
+            _page(gateway, registry, metrics_port),
+        ):
             asyncio.run(gateway.run(stop))
-        except (GatewayFailedError, PluginError, SigningError, StateError, OSError) as error:
-            log.error("%s", error)  # noqa: TRY400  (the cause is logged where it happened)
-            return 1
-        finally:
-            if page is not None:
-                page.stop()
+    except (GatewayFailedError, PluginError, SigningError, StateError, OSError) as error:
+        log.error("%s", error)  # noqa: TRY400  (the cause is logged where it happened)
+        return 1
     return 0
 
 
-def _page(gateway: Gateway, registry: CollectorRegistry, port: int) -> MetricsPage:
+def presence(settings: Settings, metrics_port: int) -> dict[str, Any]:
+    """Return what the directory says of a gateway: where it listens, and its feeds."""
+    feeds = settings.subscribers.feeds
+    doors = {"vtp_authors": settings.authors.address, "vtp_subscribers": feeds[0].address}
+    listed = [
+        {"name": feed.name, "topics": list(feed.topics), "endpoint": _spelt(feed.address)} for feed in feeds
+    ]
+    return {
+        "topic": VOEVENTS,
+        "endpoints": {name: _spelt(at) for name, at in doors.items()} | metrics_at(metrics_port),
+        "capabilities": {"ivoid": settings.ivoid, "feeds": listed},
+    }
+
+
+def _spelt(at: Address) -> str:
+    return f"{at.host}:{at.port}"
+
+
+@contextmanager
+def _page(gateway: Gateway, registry: CollectorRegistry, port: int) -> Iterator[None]:
+    """Serve the pages of metrics and status within the block; none for port 0."""
+
     def html() -> tuple[str, bytes]:
         return "text/html; charset=utf-8", status_page(gateway.status.status())
 
@@ -261,7 +283,13 @@ def _page(gateway: Gateway, registry: CollectorRegistry, port: int) -> MetricsPa
         return "application/json", json.dumps(gateway.status.status()).encode()
 
     pages = {"/": html, "/status": html, "/status.json": as_json}
-    return MetricsPage(registry, port=port, healthy=gateway.healthy, pages=pages)
+    page = MetricsPage(registry, port=port, healthy=gateway.healthy, pages=pages)
+    if port:
+        page.start()
+    try:
+        yield
+    finally:
+        page.stop()
 
 
 def _check_command(spec: HandlerSpec) -> None:

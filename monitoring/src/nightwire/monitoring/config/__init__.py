@@ -5,7 +5,6 @@
 
 from nightwire.monitoring.config.alertmanager import alertmanager_config
 from nightwire.monitoring.config.prometheus import (
-    COMPOSE,
     Job,
     prepare_prometheus,
     prometheus_config,
@@ -14,7 +13,6 @@ from nightwire.monitoring.config.prometheus import (
 )
 
 __all__ = [
-    "COMPOSE",
     "Job",
     "alertmanager_config",
     "prepare_prometheus",

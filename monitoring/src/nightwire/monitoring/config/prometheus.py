@@ -8,15 +8,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-COMPOSE = {
-    "schema_registry": "schema-registry:9400",
-    "gateway": "gateway:9400",
-    "filters": "filters:9400",
-    "stream": "producer:9400",
-    "exporter": "exporter:9400",
-}
-"""Metrics pages inside the compose network, by process."""
-
 HEADER = """\
 global:
   scrape_interval: {interval}
@@ -28,16 +19,19 @@ alerting:
   alertmanagers:
     - static_configs: [{{targets: ["{target}"]}}]
 """
-PROCESSES = """\
+PAGES = """\
 scrape_configs:
+"""
+PROCESSES = """\
   - job_name: nightwire
     static_configs:
 """
 PROCESS = """\
       - {{targets: ["{target}"], labels: {{process: {name}}}}}
 """
-MORE = """\
-    file_sd_configs: [{{files: [{pattern}], refresh_interval: 5s}}]
+DIRECTORY = """\
+  - job_name: directory # which says of each page whose job it is
+    http_sd_configs: [{{url: {url}, refresh_interval: 5s}}]
 """
 JOB = """\
   - job_name: {name}
@@ -59,16 +53,6 @@ class Job:
     path: str = "/metrics"
 
 
-COMPOSE_JOBS = {
-    "node": Job(["node-exporter:9100"]),
-    "kafka": Job(["kafka-1:9404", "kafka-2:9404", "kafka-3:9404"]),
-    "spark": Job(["filters:9400"], "/spark"),
-    "prometheus": Job(["127.0.0.1:9090"]),
-    "cadvisor": Job(["cadvisor:8080"]),
-}
-"""The other pages inside the compose network."""
-
-
 def prometheus_config(
     targets: Mapping[str, str],
     rules: str,
@@ -76,7 +60,7 @@ def prometheus_config(
     interval: str = "5s",
     alertmanager: str | None = None,
     jobs: Mapping[str, Job] | None = None,
-    more: str | None = None,
+    directory: str | None = None,
 ) -> str:
     """Return Prometheus' configuration, as YAML.
 
@@ -86,15 +70,16 @@ def prometheus_config(
         interval: Time between scrapes.
         alertmanager: ``HOST:PORT`` that alerts are sent to.
         jobs: Pages that are not nightwire's, by job.
-        more: Pattern of files that name further processes of nightwire's; they may come and go.
+        directory: URL of the directory, by which all pages of a site are found.
     """
     parts = [HEADER.format(interval=interval, rules=rules)]
     if alertmanager:
         parts.append(ALERTING.format(target=alertmanager))
-    parts.append(PROCESSES)
+    parts.append(PAGES)
+    if directory:
+        parts.append(DIRECTORY.format(url=json.dumps(f"{directory}/http_sd")))
+    parts += [PROCESSES] if targets else []
     parts += [PROCESS.format(name=name, target=target) for name, target in targets.items()]
-    if more:
-        parts.append(MORE.format(pattern=json.dumps(more)))
     parts += [_job(name, job) for name, job in (jobs or {}).items()]
     return "".join(parts)
 
@@ -106,7 +91,7 @@ def _job(name: str, job: Job) -> str:
 def compose_config() -> str:
     """Return the configuration of the compose stack's Prometheus."""
     return "# Written by `nightwire dashboards build`.\n" + prometheus_config(
-        COMPOSE, "/etc/prometheus/rules.yml", alertmanager="alertmanager:9093", jobs=COMPOSE_JOBS
+        {}, "/etc/prometheus/rules.yml", alertmanager="alertmanager:9093", directory="http://directory:8083"
     )
 
 
@@ -124,25 +109,27 @@ def prepare_prometheus(
     interval: str = "5s",
     jobs: Mapping[str, Job] | None = None,
     alertmanager: str | None = None,
+    directory: str | None = None,
 ) -> list[str] | None:
     """Write the configuration into *state* and return the command line that runs Prometheus on it.
 
     None where Prometheus is not installed; then nothing is written.
 
     Args:
-        state: Folder for configuration and data; files in its ``more/`` name further processes.
+        state: Folder for configuration and data.
         port: Where it listens, on 127.0.0.1.
         targets: ``HOST:PORT`` of each metrics page, by process.
         retention: Most disk for its data, as Prometheus writes it (``512MB``).
         interval: Time between scrapes, as Prometheus writes it.
         jobs: Pages that are not nightwire's, by job.
         alertmanager: ``HOST:PORT`` that alerts are sent to.
+        directory: URL of the directory, by which all pages of a site are found.
     """
     binary = shutil.which("prometheus")
     if binary is None:
         return None
     state = state.resolve()
-    (state / "more").mkdir(parents=True, exist_ok=True)
+    state.mkdir(parents=True, exist_ok=True)
     (state / "rules.yml").write_text(rules())
     config = state / "prometheus.yml"
     config.write_text(
@@ -152,7 +139,7 @@ def prepare_prometheus(
             interval=interval,
             alertmanager=alertmanager,
             jobs=jobs,
-            more=str(state / "more" / "*.yml"),
+            directory=directory,
         )
     )
     return [

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import progress
 from nightwire.core.kafka import enter, login, retry_while_unavailable
-from nightwire.core.presence import registered
+from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, find_endpoints, setup_logging, stopping
 from nightwire.producer.cli.table import summary
 from nightwire.producer.simulation.pool import AlertSource, DrawnAlerts, PatchedAlerts, make_pool
@@ -62,7 +62,8 @@ def run_simulate(
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         if endless:
-            exits.enter_context(registered(found.kafka, "stream", survey="sim"))
+            said = {"survey": "sim", "topic": topics.alerts("sim"), "endpoints": metrics_at(metrics_port)}
+            exits.enter_context(registered(found.kafka, "stream", **said))
         writers: list[AlertWriter] = []
         metrics = exits.enter_context(_page(metrics_port, lambda: _answers(writers)))
         retry_while_unavailable(lambda: make_topics(found.kafka, "sim"), patience=PATIENCE, stop=stop)

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import Meter, progress
 from nightwire.core.kafka import login, retry_while_unavailable
-from nightwire.core.presence import registered
+from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging, stopping
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.items import Counts, Item
@@ -30,6 +30,7 @@ from nightwire.producer.ingest.visits import MirroredVisits
 from nightwire.producer.visits.visit_topic import PATIENCE
 from nightwire.producer.writing.connect import make_topics
 from nightwire.schemas import SchemaRegistry, survey
+from nightwire.schemas.topics import alerts
 
 Answer = TypeVar("Answer")
 
@@ -132,7 +133,7 @@ def run_ingest(plan: Plan, where: IngestSettings, *, metrics_port: int, quiet: b
     described = survey(plan.survey)
     with (
         stopping() as stop,
-        registered(where.target.kafka, f"ingest-{plan.survey}", survey=plan.survey),
+        registered(where.target.kafka, f"ingest-{plan.survey}", **_presence(plan.survey, metrics_port)),
         _page(metrics_port, plan.survey) as metrics,
         SchemaRegistry(where.target.schema_registry, login=login(where.target.kafka)) as ours,
         source_registry(where.registry) as theirs,
@@ -172,6 +173,10 @@ def _source(plan: Plan, where: IngestSettings, sink: TransactionalSink) -> Itera
         yield source
     finally:
         source.close()
+
+
+def _presence(name: str, metrics_port: int) -> dict[str, Any]:
+    return {"survey": name, "topic": alerts(name), "endpoints": metrics_at(metrics_port)}
 
 
 @contextmanager

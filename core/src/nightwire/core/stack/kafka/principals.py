@@ -69,6 +69,12 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "nightwire-filters-requests", [READ]),
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
+    "directory": [
+        *_topics(KEEPS, DIRECTORY),
+        *_topics([READ], FILTERS),
+        *_topics([DESCRIBE], "*"),
+        (GROUP, "*", [DESCRIBE]),
+    ],
     "users": [
         *_topics(APPENDS, DIRECTORY),
         (CLUSTER, KAFKA, [DESCRIBE, ALTER]),  # passwords are changed by whoever may alter all

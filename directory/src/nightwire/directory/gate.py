@@ -40,8 +40,7 @@ class Gate:
         """Return who asks; None where Kafka asks nobody.
 
         Raises:
-            RefusedError: 401: nobody is named; 403: nobody has a password here, so that other
-                machines only read.
+            RefusedError: 401: nobody is named.
         """
         if not self.access.demanded:
             return None
@@ -66,12 +65,20 @@ class Gate:
         Raises:
             RefusedError: Nobody is named, the password is wrong, or there is no right.
         """
-        if not self.access.demanded and not self.open:
-            raise RefusedError(403, "nobody has a password here: other machines only read")
-        login = await self.login(request)
+        login = await self.writer(request)
         if login is None or await self._may(login, AclOperation.WRITE, topic) or login.name == owner:
             return login
         raise RefusedError(403, f"{login.name} has no right to write {topic}")
+
+    async def writer(self, request: Request) -> Login | Token | None:
+        """Return who asks, who may write if Kafka lets him; None where it asks nobody.
+
+        Raises:
+            RefusedError: Nobody is named, or other machines only read.
+        """
+        if not self.access.demanded and not self.open:
+            raise RefusedError(403, "nobody has a password here: other machines only read")
+        return await self.login(request)
 
     async def _may(self, login: Login | Token, operation: AclOperation, topic: str) -> bool:
         try:

@@ -1,0 +1,1 @@
+"""The scenario `directory`: questions to who is there, beside Tycho's figures."""

@@ -1,0 +1,117 @@
+"""A site's streams of VOEvents as records of the Virtual Observatory's registry.
+
+As VOEvent 2.1 (IVOA, 2025, section 5) asks: each stream is a ``vs:CatalogService`` with a
+capability of the standard ``ivo://ivoa.net/std/voevent``, and each way to follow it is a
+``voe:StreamEndpoint`` of VOEventRegExt 2.  VOEventStream and VOEventServer, types of the working
+draft of 2014, never became a standard.  Who takes VOEvents from authors is a ``vr:Service``.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+from nightwire.directory.answers.votable import xml_text
+from nightwire.directory.model import EVENTS, View, ivoid
+from nightwire.schemas.topics import VOEVENTS
+
+RI = "http://www.ivoa.net/xml/RegistryInterface/v1.0"
+VR = "http://www.ivoa.net/xml/VOResource/v1.0"
+VS = "http://www.ivoa.net/xml/VODataService/v1.1"
+VOE = "http://www.ivoa.net/xml/VOEventRegExt/v2"
+XSI = "http://www.w3.org/2001/XMLSchema-instance"
+for prefix, space in {"ri": RI, "vr": VR, "vs": VS, "voe": VOE, "xsi": XSI}.items():
+    ET.register_namespace(prefix, space)
+TYPE = f"{{{XSI}}}type"
+KAFKA = """SELECT 'kafka://' || bootstrap || '/' || topic, newest FROM streams
+WHERE site = ? AND topic = ? AND state <> 'gone'"""
+DOORS = """SELECT kind, name, endpoints ->> ?2, heard FROM peers
+WHERE site = ?1 AND kind IN ('process', 'site') AND state <> 'gone' AND endpoints ->> ?2 <> ''
+ORDER BY kind, name"""
+FEEDS = """SELECT gateway || '/' || name, endpoint FROM feeds
+WHERE site = ? AND topic <> ? AND state <> 'gone' GROUP BY gateway, name"""
+
+
+class Record(NamedTuple):
+    """A stream of VOEvents, or who takes them.
+
+    Attributes:
+        kind: What the directory calls it.
+        name: Unique among its kind.
+        about: What it is, for people.
+        heard: When it was last heard. [ms since 1970, UTC]
+        endpoints: URLs by the key of the standard that says how to follow it.
+        follows: The standard of its capability; empty for none.
+    """
+
+    kind: str
+    name: str
+    about: str
+    heard: int
+    endpoints: list[tuple[str, str]]
+    follows: str = EVENTS
+
+
+def voeventregext(view: View, site: str) -> bytes:
+    """Return the streams of VOEvents of *site* and who takes VOEvents, as XML.
+
+    Raises:
+        QueryError: There are more of them than an answer may have rows.
+    """
+    found = [*_streams(view, site), *_authors(view, site)]
+    more = {"from": "1", "numberReturned": str(len(found)), "more": "false"}
+    root = ET.Element(f"{{{RI}}}VOResources", more)
+    for record in found:
+        _write(root, site, record)
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True)
+
+
+def _streams(view: View, site: str) -> Iterator[Record]:
+    kafka = view.query(KAFKA, site, VOEVENTS).rows
+    doors = view.query(DOORS, site, "vtp_subscribers").rows
+    heard = max((row[-1] or 0 for row in (*kafka, *doors)), default=0)
+    ways = [("acc-kafka", url) for url, _ in kafka] + [("acc-vtp", _url(row[2])) for row in doors]
+    if ways:
+        yield Record("stream", VOEVENTS, "All VOEvents of the site", heard, ways)
+    for name, endpoint in view.query(FEEDS, site, VOEVENTS).rows:
+        about = "What a gateway sends as VOEvents from topics of alerts"
+        yield Record("feed", name, about, heard, [("acc-vtp", _url(endpoint))])
+
+
+def _authors(view: View, site: str) -> Iterator[Record]:
+    for kind, name, address, heard in view.query(DOORS, site, "vtp_authors").rows:
+        yield Record(kind, name, "Takes VOEvents from authors", heard, [("acc-vtp", _url(address))], "")
+
+
+def _url(address: str) -> str:
+    return address if "://" in address else f"vtp://{address}"
+
+
+def _write(root: ET.Element, site: str, record: Record) -> None:
+    """Add *record*: elements in the order that VOResource 1.1 wants."""
+    heard = datetime.fromtimestamp(record.heard / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    kind = ET.QName(VS, "CatalogService") if record.follows else ET.QName(VR, "Service")
+    said: Mapping[str, object] = {"created": heard, "updated": heard, "status": "active", TYPE: kind}
+    resource = ET.SubElement(root, f"{{{RI}}}Resource", said)  # type: ignore[arg-type]  # QNames
+    identifier = ivoid(site, record.kind, record.name)
+    _text(resource, "title", f"{record.name} at {site}")
+    _text(resource, "shortName", record.name[:16])
+    _text(resource, "identifier", identifier)
+    curation = ET.SubElement(resource, "curation")
+    _text(curation, "publisher", site)
+    _text(ET.SubElement(curation, "contact"), "name", site)
+    content = ET.SubElement(resource, "content")
+    _text(content, "subject", "transient events")
+    _text(content, "description", record.about)
+    _text(content, "referenceURL", identifier)
+    standard = {"standardID": record.follows} if record.follows else {}
+    capability = ET.SubElement(resource, "capability", standard)
+    for key, url in record.endpoints:
+        way = {"standardID": f"{EVENTS}#{key}", "role": "std", TYPE: ET.QName(VOE, "StreamEndpoint")}
+        interface = ET.SubElement(capability, "interface", way)  # type: ignore[arg-type]  # QNames
+        _text(interface, "accessURL", url)
+
+
+def _text(parent: ET.Element, name: str, text: str) -> None:
+    ET.SubElement(parent, name).text = xml_text(text)

@@ -1,0 +1,160 @@
+"""The forms in which records go out over HTTP.  Pure, but for the schemas that a decoder asks for.
+
+A text that HTTP's headers could not hold (a key, a Kafka header) is percent-encoded there (RFC
+3986), and base64 in JSON.
+"""
+
+import json
+import math
+import secrets
+import struct
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, time, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from confluent_kafka import Message
+
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError
+
+LENGTH = struct.Struct(">i")
+"""Before each record of the form ``avro``: its length, -1 for none (Kafka's NULLABLE_BYTES)."""
+MAX_HEADER = 8 << 10
+"""Longest key, or headers, of a record that go into one of HTTP's headers. [byte]"""
+
+Batch = tuple[str, Mapping[str, str], bytes]
+"""Media type, headers and body."""
+ValueForm = Callable[[Message], Mapping[str, Any]]
+"""Gives the fields of a record's JSON that hold its value."""
+
+
+def one_raw(messages: Sequence[Message]) -> Batch:
+    """Return a record as it came; all else that it has is in the headers, if they hold it."""
+    (message,) = messages
+    headers = dict(_described(message))
+    if long := [name for name, text in headers.items() if len(text) > MAX_HEADER]:
+        headers = {name: text for name, text in headers.items() if name not in long}
+        headers["Nightwire-Left-Out"] = ", ".join(long)
+    return "application/octet-stream", headers, message.value() or b""
+
+
+def multipart(messages: Sequence[Message]) -> Batch:
+    """Return records as they came, as the parts of ``multipart/mixed`` (RFC 2046)."""
+    boundary = secrets.token_hex(16)
+    parts: list[bytes] = []
+    for message in messages:
+        value = message.value() or b""
+        lines = [f"--{boundary}", "Content-Type: application/octet-stream", f"Content-Length: {len(value)}"]
+        lines += [f"{name}: {text}" for name, text in _described(message)]
+        parts += ["\r\n".join([*lines, "", ""]).encode(), value, b"\r\n"]
+    return f"multipart/mixed; boundary={boundary}", {}, b"".join([*parts, f"--{boundary}--\r\n".encode()])
+
+
+def frames(messages: Sequence[Message]) -> Batch:
+    """Return the records' values alone, each behind its `LENGTH`."""
+    parts: list[bytes] = []
+    for message in messages:
+        value = message.value()
+        parts += [LENGTH.pack(-1)] if value is None else [LENGTH.pack(len(value)), value]
+    return "application/octet-stream", {}, b"".join(parts)
+
+
+def json_array(messages: Sequence[Message], value: ValueForm) -> Batch:
+    """Return records as a JSON array of objects."""
+    return "application/json", {}, b"[%s]" % b",\n".join(_json(message, value) for message in messages)
+
+
+def events(messages: Sequence[Message], value: ValueForm, cursors: Sequence[str]) -> bytes:
+    """Return records as server-sent events, each with its cursor as its id."""
+    return b"".join(
+        b"id: %s\ndata: %s\n\n" % (cursor.encode(), _json(message, value))
+        for cursor, message in zip(cursors, messages, strict=True)
+    )
+
+
+def whole(message: Message) -> Mapping[str, Any]:
+    """Return a record's value as it is."""
+    value = message.value()
+    return {"value_base64": None if value is None else b64encode(value).decode()}
+
+
+def decoded(decoder: AlertDecoder, message: Message, *, stamps: bool) -> Mapping[str, Any]:
+    """Return a record's value decoded; one that cannot be decoded whole, with the reason.
+
+    Args:
+        decoder: Knows the schemas.
+        message: The record.
+        stamps: Whether bytes are there, as base64.
+
+    Raises:
+        RegistryAwayError: Its schema cannot be had just now.
+    """
+    if (value := message.value()) is None:
+        return {"value": None}
+    try:
+        return {"value": plain(decoder.decode(value).alert, stamps=stamps)}
+    except RegistryAwayError:
+        raise
+    except SchemaError as error:
+        return {"error": str(error), **whole(message)}
+
+
+def plain(value: Any, *, stamps: bool) -> Any:
+    """Return *value* as JSON holds it: null for what is not finite, times by ISO 8601."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case str() | int() | None:
+            return value
+        case Mapping():
+            fields = value.items()
+            return {str(name): plain(one, stamps=stamps) for name, one in fields if stamps or not _bytes(one)}
+        case list() | tuple():
+            return [plain(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
+        case bytes():
+            return b64encode(value).decode()
+        case date() | time():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+    return str(value)
+
+
+def _bytes(value: Any) -> bool:
+    return isinstance(value, bytes)
+
+
+def _json(message: Message, value: ValueForm) -> bytes:
+    where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
+    headers = [{"key": name, "value": b64encode(said).decode()} for name, said in _headers(message)]
+    record = {**where, "timestamp": message.timestamp()[1], **_key(message), "headers": headers}
+    return json.dumps({**record, **value(message)}, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _key(message: Message) -> Mapping[str, str | None]:
+    key: Any = message.key()
+    try:
+        return {"key": None if key is None else key.decode()}
+    except UnicodeDecodeError:
+        return {"key_base64": b64encode(key).decode()}
+
+
+def _headers(message: Message) -> list[tuple[str, bytes]]:
+    pairs: Any = message.headers() or ()
+    return [(name, said.encode() if isinstance(said, str) else said or b"") for name, said in pairs]
+
+
+def _described(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield HTTP's headers of a record: what it is, but for its value."""
+    yield "Nightwire-Topic", str(message.topic())
+    yield "Nightwire-Partition", str(message.partition())
+    yield "Nightwire-Offset", str(message.offset())
+    yield "Nightwire-Timestamp", str(message.timestamp()[1])
+    if message.value() is None:
+        yield "Nightwire-Tombstone", "true"
+    key: Any = message.key()
+    if key is not None:
+        yield "Nightwire-Key", quote(key, safe="")
+    if pairs := _headers(message):
+        yield "Nightwire-Headers", "&".join(f"{quote(name, safe='')}={quote(said)}" for name, said in pairs)

@@ -1,0 +1,249 @@
+"""Topics over HTTP: long poll, server-sent events, acknowledging, publishing."""
+
+import asyncio
+import json
+import time
+from collections import Counter as Counts
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from urllib.parse import urlencode
+
+from prometheus_client import CollectorRegistry, Counter
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.mediator import forms
+from nightwire.directory.mediator.entering import Who, properties_of
+from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
+from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
+from nightwire.directory.mediator.questions import Asked, asked
+from nightwire.directory.mediator.session import Session, text
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry
+from nightwire.schemas.serving import Token
+from nightwire.schemas.topics import MAX_MESSAGE
+
+SLICE = 0.25
+"""Longest wait for Kafka before it is looked whether somebody still listens. [s]"""
+PATIENCE = 1.0
+"""How long a request waits for the one before it, of the same session, to end. [s]"""
+PING = 15.0
+"""Silence after which a stream of events says that it is there. [s]"""
+SESSIONS, SESSIONS_OF_ONE = 128, 32
+PUBLISHERS, AT_ONCE, AT_ONCE_OF_ONE = 64, 64, 16
+"""Most writers that are kept, requests that write at once, and such of one user."""
+
+Answering = Callable[[Request], Awaitable[Response]]
+
+
+class Mediator:
+    """Reads and writes the topics of a Kafka for who asks over HTTP, with his own rights.
+
+    Args:
+        bootstrap: Kafka's address.
+        registry: The schema registry's; empty where there is none.
+        collected: Where its counters go.
+    """
+
+    def __init__(self, bootstrap: str, registry: str, collected: CollectorRegistry) -> None:
+        self._bootstrap, self._decoder = bootstrap, AlertDecoder(SchemaRegistry(registry or None))
+        self._sessions = Pool[Session](SESSIONS, SESSIONS_OF_ONE)
+        self._publishers = Pool[Publisher](PUBLISHERS, 1)
+        self._writing = Counts[str | bytes]()
+        labels = ["direction", "topic"]
+        name, what = "nightwire_mediator", "read (out) and written (in) over HTTP, by topic."
+        self._records = Counter(f"{name}_records_total", f"Records {what}", labels, registry=collected)
+        self._bytes = Counter(f"{name}_bytes_total", f"Bytes of values {what}", labels, registry=collected)
+
+    def endpoints(self, gate: Gate) -> list[tuple[str, str, Answering]]:
+        """Return method, path and what answers there, for whom *gate* lets in."""
+        path = "/topics/{topic}"
+        return [
+            ("GET", f"{path}/records", partial(self._read, gate)),
+            ("POST", f"{path}/records", partial(self._publish, gate)),
+            ("POST", f"{path}/commit", partial(self._commit, gate)),
+        ]
+
+    async def _read(self, gate: Gate, http: Request) -> Response:
+        """Answer with the next records, or with a stream of them."""
+        question, who, key = await _asked(gate, http)
+        session = await self._sessions.get(
+            key, lambda: Session(properties_of(gate.access, self._bootstrap, who), key.topic, key.group)
+        )
+        with ExitStack() as turn:
+            await _wait(session.turn)
+            turn.callback(session.turn.release)
+            await self._reading(key, partial(session.go_on, question.after))
+            if not question.events:
+                return await self._poll(key, session, question, http)
+            first = await self._reading(key, partial(self._events, session, question))
+            return EventStream(self._stream(key, session, question, who, first), turn.pop_all())
+
+    async def _poll(self, key: Key, session: Session, question: Asked, http: Request) -> Response:
+        deadline = time.monotonic() + question.timeout
+        while True:
+            wait = min(SLICE, max(0.0, deadline - time.monotonic()))
+            found = await self._reading(key, partial(self._batch, session, question, wait))
+            if found is not None or time.monotonic() >= deadline or await http.is_disconnected():
+                break
+        if found is None:
+            session.check_there()
+        done = text({**question.after, **session.delivered})
+        after = urlencode({**http.query_params, "after": done})
+        headers = {"Nightwire-After": done, "Link": f'<{http.url.path}?{after}>; rel="next"'}
+        if found is None:
+            empty = JSONResponse([]) if question.form == "json" else Response(status_code=204)
+            empty.headers.update(headers)
+            return empty
+        media_type, more, body = found
+        return Response(body, headers={**headers, **more}, media_type=media_type)
+
+    async def _stream(
+        self, key: Key, session: Session, question: Asked, who: Who, first: bytes
+    ) -> AsyncIterator[bytes]:
+        """Yield events until the client leaves, his token ends, or Kafka refuses."""
+        body, spoke = first or b": \n\n", time.monotonic()
+        try:
+            while True:
+                _check_time(who)
+                if body or time.monotonic() - spoke > PING:
+                    yield body or b": \n\n"
+                    spoke = time.monotonic()
+                body = await self._reading(key, partial(self._events, session, question))
+        except RefusedError as error:
+            said = {"status": error.status, "message": str(error)}
+            yield f"event: error\ndata: {json.dumps(said)}\n\n".encode()
+
+    def _batch(self, session: Session, question: Asked, wait: float) -> forms.Batch | None:
+        """Return the next records in the form that is asked for; None where none came in time."""
+        messages = session.take(question.most, question.size, wait)
+        if not messages:
+            return None
+        self._count("out", question.topic, [len(message) for message in messages])
+        if question.form == "avro":
+            return forms.frames(messages)
+        if question.form == "raw":
+            return forms.one_raw(messages) if question.most == 1 else forms.multipart(messages)
+        return forms.json_array(messages, self._value(question))
+
+    def _events(self, session: Session, question: Asked) -> bytes:
+        done = {**question.after, **session.delivered}
+        messages = session.take(question.most, question.size, SLICE)
+        cursors = []
+        for message in messages:
+            done[message.partition() or 0] = (message.offset() or 0) + 1
+            cursors.append(text(done))
+        self._count("out", question.topic, [len(message) for message in messages])
+        return forms.events(messages, self._value(question), cursors)
+
+    async def _commit(self, gate: Gate, http: Request) -> Response:
+        """Acknowledge what an open session delivered, and answer when Kafka has it."""
+        question, _, key = await _asked(gate, http)
+        if (session := self._sessions.there(key)) is None:
+            raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
+        await in_thread(partial(session.commit, question.after))
+        return Response(status_code=204)
+
+    async def _publish(self, gate: Gate, http: Request) -> Response:
+        """Write a record, or a batch of them, and answer when Kafka has acknowledged."""
+        topic, who = http.path_params["topic"], await gate.writer(http)
+        _check_time(who)
+        user, many = _user(who, http), http.headers.get("Content-Type", "").startswith("application/json")
+        with self._place(user):
+            publisher = await self._publishers.get(
+                Key(user), lambda: Publisher(properties_of(gate.access, self._bootstrap, who))
+            )
+            body = await _body(http, MAX_BATCH if many else MAX_MESSAGE)
+            records = await in_thread(partial(batch, body)) if many else [raw(body, http.headers)]
+            said = await in_thread(partial(publisher.publish, topic, records))
+        there = zip(records, said, strict=True)
+        self._count("in", topic, [len(record.value or b"") for record, one in there if "offset" in one])
+        if failed := [one for one in said if "status" in one]:
+            await self._publishers.drop(Key(user))
+            if not many:
+                raise RefusedError(failed[0]["status"], failed[0]["message"])
+        statuses = {one.get("status", 200) for one in said}
+        return JSONResponse({"records": said}, statuses.pop() if len(statuses) == 1 else 207)
+
+    async def _reading(self, key: Key, work: Callable[[], Result]) -> Result:
+        """Return what *work* does with the session of *key*, which is closed when it fails."""
+        try:
+            return await in_thread(work)
+        except RegistryAwayError as error:
+            raise RefusedError(503, str(error)) from error
+        except RefusedError:
+            await self._sessions.drop(key)
+            raise
+
+    @contextmanager
+    def _place(self, user: str | bytes) -> Iterator[None]:
+        """Hold a place among those who write at once within the block."""
+        if self._writing.total() >= AT_ONCE or self._writing[user] >= AT_ONCE_OF_ONE:
+            raise RefusedError(
+                429, f"{self._writing[user]} requests of yours are being written: wait for one"
+            )
+        self._writing[user] += 1
+        try:
+            yield
+        finally:
+            self._writing[user] -= 1
+            self._writing += Counts()  # forget who has none
+
+    def _value(self, question: Asked) -> forms.ValueForm:
+        if question.form == "json":
+            return partial(forms.decoded, self._decoder, stamps=question.stamps)
+        return forms.whole
+
+    def _count(self, direction: str, topic: str, sizes: list[int]) -> None:
+        if sizes:
+            self._records.labels(direction, topic).inc(len(sizes))
+            self._bytes.labels(direction, topic).inc(sum(sizes))
+
+
+class EventStream(StreamingResponse):
+    """Server-sent events, and *turn*, which ends with them."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes], turn: ExitStack) -> None:
+        super().__init__(events)
+        self._turn = turn
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        with self._turn:
+            await super().__call__(scope, receive, send)
+
+
+async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
+    question, who = asked(http), await gate.login(http)
+    _check_time(who)
+    return question, who, Key(_user(who, http), question.topic, question.group, question.member)
+
+
+async def _wait(turn: asyncio.Lock) -> None:
+    try:
+        await asyncio.wait_for(turn.acquire(), PATIENCE)
+    except TimeoutError as error:
+        why = "another request reads here, in this group: wait for it, or name another member="
+        raise RefusedError(409, why) from error
+
+
+def _check_time(who: Who) -> None:
+    if isinstance(who, Token) and time.time() >= who.expires:
+        raise RefusedError(401, "the token has ended")
+
+
+def _user(who: Who, http: Request) -> str | bytes:
+    return who.digest if who is not None else http.client.host if http.client else ""
+
+
+async def _body(http: Request, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in http.stream():
+        body += chunk
+        if len(body) > most:
+            raise RefusedError(413, f"the request is longer than {most} bytes")
+    return bytes(body)

@@ -1,0 +1,104 @@
+"""What is asked of a topic over HTTP."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from starlette.requests import Request
+
+from nightwire.directory.gate import RefusedError
+from nightwire.directory.mediator.session import Cursor, cursor
+
+Form = Literal["json", "avro", "raw"]
+
+MOST, SIZE, TIMEOUT = 10_000, 16 << 20, 60.0
+"""Most records and bytes of an answer, and the longest wait for the first. [s]"""
+MAX_NAME = 255
+"""Longest name of a group, or of a member."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question for records.
+
+    Attributes:
+        topic: Of which topic.
+        group: In whose name: Kafka keeps the group's offsets.
+        member: Tells apart those who read at once in one group.
+        form: In which form.
+        most: So many at most.
+        size: An answer ends when it has so many bytes of values.
+        timeout: Longest wait for the first. [s]
+        stamps: Whether JSON holds bytes.
+        after: What is acknowledged.
+        events: Whether server-sent events are wanted.
+    """
+
+    topic: str
+    group: str
+    member: str
+    form: Form
+    most: int
+    size: int
+    timeout: float
+    stamps: bool
+    after: Cursor
+    events: bool
+
+
+DEFAULTS: Mapping[str, str] = {
+    "group": "",
+    "member": "",
+    "as": "json",
+    "max": "500",
+    "bytes": str(4 << 20),
+    "timeout": "30",
+    "stamps": "true",
+    "after": "",
+}
+"""What may be asked for, and what is where it is not."""
+
+
+def asked(http: Request) -> Asked:
+    """Return what *http* asks for.
+
+    Raises:
+        RefusedError: 400: it asks for what there is not; the message names it.
+    """
+    if unknown := http.query_params.keys() - DEFAULTS.keys():
+        raise RefusedError(400, f"{', '.join(sorted(unknown))}: there are {', '.join(DEFAULTS)}")
+    said = {**DEFAULTS, **http.query_params}
+    for name, known in (("as", get_args(Form)), ("stamps", ("true", "false"))):
+        if said[name] not in known:
+            raise RefusedError(400, f"{name}={said[name][:99]}: there are {', '.join(known)}")
+    if not said["group"]:
+        raise RefusedError(400, "group= is missing: who reads; Kafka keeps its offsets")
+    form: Form = said["as"]  # type: ignore[assignment]  # it is one of them
+    return Asked(
+        topic=http.path_params["topic"],
+        group=_name("group", said["group"]),
+        member=_name("member", said["member"]),
+        form=form,
+        most=int(_number("max", said["max"], 1, MOST)),
+        size=int(_number("bytes", said["bytes"], 1, SIZE)),
+        timeout=_number("timeout", said["timeout"], 0, TIMEOUT),
+        stamps=said["stamps"] == "true",
+        after=cursor(http.headers.get("Last-Event-ID") or said["after"]),
+        events="text/event-stream" in http.headers.get("Accept", ""),
+    )
+
+
+def _number(name: str, text: str, least: int, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not least <= number <= most:
+        raise RefusedError(400, f"{name}={text[:99]}: from {least} to {most:g}")
+    return number
+
+
+def _name(what: str, text: str) -> str:
+    if len(text) > MAX_NAME or (text and not text.isprintable()):
+        raise RefusedError(400, f"{what}={text[:99]!r}: at most {MAX_NAME} printable characters")
+    return text
