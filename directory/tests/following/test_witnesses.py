@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import TopicPartition
 
-from nightwire.core.kafka import consumer, producer
+from nightwire.core.kafka import consumer, producer, retry_while_unavailable
 from nightwire.directory.following.witnesses import Rates, Witnesses
 from nightwire.directory.model import SiteRows, View
 
@@ -42,7 +42,7 @@ def test_topics_their_newest_record_and_who_reads_them(
     topic = fresh_topic("alerts", 2)
     rows = SiteRows(view, "local", kafka)
     witnesses = Witnesses(kafka, rows)
-    witnesses.observe(0.0)
+    retry_while_unavailable(lambda: witnesses.observe(0.0))  # the topic is new
     sql = "SELECT partitions, rate, newest, members FROM streams WHERE topic = ?"
     assert view.query(sql, topic).rows == [(2, None, None, 0)]
     client, reader = producer(kafka), consumer(kafka, group="ann.reads")

@@ -49,7 +49,7 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
         rows = [[None if cell is None else str(cell) for cell in row] for row in answer.rows]
         show_tables(Listing(tuple(Column(name) for name in answer.columns), rows))
     else:
-        click.get_binary_stream("stdout").write(answer.form(form)[1] + (b"\n" if form == "json" else b""))
+        click.echo(answer.form(form)[1], nl=form == "json")
 
 
 @directory.command()

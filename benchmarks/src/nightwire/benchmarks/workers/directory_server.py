@@ -4,21 +4,24 @@ Its order has ``records`` a site and ``sites``; it prints the port that it serve
 """
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import uvicorn
 from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.presence import entry
+from nightwire.directory.gate import Gate
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
-from nightwire.directory.serve.gate import Gate
 from nightwire.schemas.serving.kafka_access import KafkaAccess
 
 BATCH = 10_000
 """Entries that are written at once."""
-SAID = {"interval": 0.0, "instance": "", "ended": False, "survey": "lsst", "topic": "alerts.lsst"}
+SAID: Mapping[str, Any] = {
+    "interval": 0.0, "instance": "", "ended": False, "survey": "lsst", "topic": "alerts.lsst",
+}  # fmt: skip
 
 
 def fill(view: View, site: str, records: int) -> None:
@@ -33,7 +36,7 @@ def fill(view: View, site: str, records: int) -> None:
 def entries(numbers: range) -> Iterator[dict[str, object]]:
     """Yield an entry of each number."""
     for number in numbers:
-        said = SAID | {"owner": f"owner-{number % 100}", "capabilities": {"bands": "ugrizy"}}
+        said = {**SAID, "owner": f"owner-{number % 100}", "capabilities": {"bands": "ugrizy"}}
         yield entry("producer", f"peer-{number}", **said) | {"endpoints": '{"kafka": "127.0.0.1:9092"}'}
 
 

@@ -12,7 +12,14 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, admin, consumer, end_offsets
+from nightwire.core.kafka import (
+    TRANSIENT_ERRORS,
+    TopicPartition,
+    admin,
+    consumer,
+    end_offsets,
+    retry_while_unavailable,
+)
 from nightwire.directory.following.log import MIRRORS, apply
 from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses, check_cluster
 from nightwire.directory.model import SiteRows
@@ -201,4 +208,5 @@ def load(bootstrap: str, rows: SiteRows, registry: str = "", *, timeout: float =
             todo -= reached(messages)
     finally:
         reader.close()
-    Witnesses(bootstrap, rows, registry).observe(time.monotonic())
+    witnesses = Witnesses(bootstrap, rows, registry)
+    retry_while_unavailable(lambda: witnesses.observe(time.monotonic()))

@@ -62,8 +62,8 @@ def run_simulate(
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         if endless:
-            said = {"survey": "sim", "topic": topics.alerts("sim"), "endpoints": metrics_at(metrics_port)}
-            exits.enter_context(registered(found.kafka, "stream", **said))
+            said: dict[str, Any] = {"survey": "sim", "topic": topics.alerts("sim")}
+            exits.enter_context(registered(found.kafka, "stream", **said, endpoints=metrics_at(metrics_port)))
         writers: list[AlertWriter] = []
         metrics = exits.enter_context(_page(metrics_port, lambda: _answers(writers)))
         retry_while_unavailable(lambda: make_topics(found.kafka, "sim"), patience=PATIENCE, stop=stop)
