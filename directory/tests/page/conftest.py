@@ -10,11 +10,9 @@ from prometheus_client import CollectorRegistry, Counter
 
 from directory.tests.sample import fill
 from nightwire.core.stack import free_port
-from nightwire.directory.gate import Gate
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve.app import Site, application
-from nightwire.schemas.serving import plain_server
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.directory.serve import Gate, Site, application
+from nightwire.schemas.serving import KafkaAccess, plain_server
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from directory.tests.page.conftest import Served, serving
 from directory.tests.sample import HOSTILE, fill
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.page import graph
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess
 
 
 @pytest.fixture

@@ -76,8 +76,8 @@ def _names(ctx: click.Context, view: str, column: str, topic: str, typed: str) -
 
 
 def _asked(ctx: click.Context, view: str, column: str, topic: str, typed: str) -> list[str]:
+    from nightwire.core.presence import SiteHttpError
     from nightwire.core.runtime import find_endpoints
-    from nightwire.core.runtime.site_http import SiteHttpError
 
     where = find_endpoints(ctx.params.get("bootstrap"))
     if where.directory is not None:
@@ -96,7 +96,7 @@ def _answer(directory: str, kafka: str, sql: str) -> list[str]:
         SiteHttpError: It refuses, or does not answer.
     """
     from nightwire.core.kafka import login
-    from nightwire.core.runtime.site_http import request
+    from nightwire.core.presence import request
 
     asked, who = {"sql": sql}, login(kafka)
     answer = request("POST", f"{directory}/query", json=asked, login=who, timeout=TIMEOUT)
