@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from nightwire.core.kafka import Writer, ensure_topics, producer
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import settings
 from tests._guarded_broker import Guarded, guarded_broker, speaking_as
 from tests._secure_broker import CLIENT_ID, CLIENT_SECRET, SecureBroker, secure_broker

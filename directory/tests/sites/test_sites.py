@@ -19,6 +19,9 @@ from directory.tests.serve.served import Directory, until
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.presence import Presence, entry, entry_key
 from nightwire.core.stack import Broker, free_port
+from nightwire.directory.following import Follower
+from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses
+from nightwire.directory.model import SiteRows, View
 from nightwire.directory.sites import SiteAddress
 from nightwire.directory.sites.identity import introduce
 from nightwire.schemas.records import ENTRY
@@ -93,12 +96,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             heap="256m",
             properties=ASKS_WHO_IS_THERE if name == "middle" else {},
         )
-    starts = [threading.Thread(target=one.start) for one in found.brokers.values()]
-    for start in starts:
-        start.start()
-    for start in starts:
-        start.join()
     try:
+        for broker in found.brokers.values():
+            broker.start()
         for name in ("near", "far"):
             ensure_topics(found.kafka(name), [settings(DIRECTORY), settings(FILTERS)])
         with pytest.MonkeyPatch.context() as patch:
@@ -155,11 +155,9 @@ def test_one_address_is_enough_to_learn_the_rest(world: World) -> None:
         wanted = [{"site": "far", "state": "live", "bootstrap": world.kafka("far")}]
         until(lambda: world.near.ask(sql) == wanted, "near sees who lives at far")
     asked = "SELECT DISTINCT site, name, endpoints ->> '$.kafka' AS kafka FROM peers WHERE kind = 'neighbour'"
-    listed = {(row["site"], row["name"]): row["kafka"] for row in world.near.ask(asked)}
-    assert listed == {
-        (at, name): world.kafka(name)
-        for at, name in (("near", "middle"), ("near", "far"), ("middle", "far"), ("far", "middle"))
-    }
+    pairs = (("near", "middle"), ("near", "far"), ("middle", "far"), ("far", "middle"))
+    wanted = [{"site": at, "name": name, "kafka": world.kafka(name)} for at, name in sorted(pairs)]
+    until(lambda: world.near.ask(f"{asked} ORDER BY site, name") == wanted, "each lists whom it follows")
     assert "nightwire_directory_refused_sites 0.0" in world.near.metrics(), "a loop is no offence"
 
 
@@ -209,6 +207,8 @@ def test_who_is_taken_out_is_learnt_again_and_who_is_bound_elsewhere_is_not(worl
     assert world.near.ask("SELECT name FROM peers WHERE site = 'far'") == []
     assert world.near.http.delete("/entries/neighbour/far").status_code == 204
     until(lambda: sites_of(world.near) == {*NAMES}, "far is learnt again")
+    bound = "SELECT name FROM peers WHERE site = 'near' AND kind = 'neighbour'"
+    until(lambda: {"name": "far"} in world.near.ask(bound), "and bound")
 
 
 @contextmanager
@@ -238,9 +238,35 @@ def test_names_that_are_ours_or_anothers_are_refused_said_once_and_counted(world
         assert said.count(f"the site at {anothers}: it is refused") == 1
 
 
-def test_our_own_rights_are_shown_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def view() -> Iterator[View]:
+    one = View()
+    yield one
+    one.close()
+
+
+def test_our_own_rights_are_shown_to_nobody_else(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     """With ours, a Kafka that asks nobody would not understand us."""
     with impostor("far") as address:
         for variable, value in rights("", "me", "secret").items():
             monkeypatch.setenv(variable, value)
-        assert introduce(SiteAddress(address)).name() == "far"
+        where = SiteAddress(address)
+        found = introduce(where)
+        assert found.name() == "far"
+        follower = Follower(address, SiteRows(view, "far"), client=where.client, cluster=found.cluster)
+        follower.start()
+        until(lambda: view.query("SELECT 1 FROM peers WHERE kind = 'site'").rows, "its log is read")
+        until(lambda: view.query("SELECT 1 FROM streams").rows, "its topics are seen")
+        follower.stop()
+
+
+def test_another_kafka_at_the_same_address_is_not_read(view: View) -> None:
+    with impostor("far") as address:
+        rows = SiteRows(view, "far")
+        follower = Follower(address, rows, client=SiteAddress(address).client, cluster="lost")
+        follower.start()
+        assert not follower.wait(2.0)
+        follower.stop()
+        with pytest.raises(AnotherKafkaError, match="no longer lost"):
+            Witnesses(address, rows, cluster="lost").observe(0.0)
+        assert view.query("SELECT * FROM peers").rows == view.query("SELECT * FROM streams").rows == []

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined]
 
 from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
 from nightwire.directory.model import MemberRow, SiteRows
@@ -62,7 +62,7 @@ class Rates:
         (began, before), (now, after) = self._seen[0], self._seen[-1]
         if now <= began or topic not in before:
             return None
-        return max(0, after[topic] - before[topic]) / (now - began)
+        return round(max(0, after[topic] - before[topic]) / (now - began), 3)
 
 
 class SchemaIds:
@@ -101,7 +101,8 @@ class Witnesses:
         client: AdminClient | None = None,
         cluster: str = "",
     ) -> None:
-        self._client, self._rows, self._cluster = client or admin(bootstrap), rows, cluster
+        self._client = admin(bootstrap) if client is None else client  # an idle client is falsy
+        self._rows, self._cluster = rows, cluster
         self._schemas = SchemaIds(registry)
         self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
 

@@ -8,8 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core.kafka import answering, identity
 from nightwire.directory.gate import RefusedError
-from nightwire.schemas.serving import Login, Token
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess, Login, Token
 
 Who = Login | Token | None
 """Who asks; None where Kafka asks nobody."""

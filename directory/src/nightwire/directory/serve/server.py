@@ -20,8 +20,7 @@ from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
-from nightwire.schemas.serving import TLSDoor, plain_server, run, tls_server
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 
 log = logging.getLogger("nightwire.directory")
 

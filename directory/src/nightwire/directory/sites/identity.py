@@ -84,7 +84,7 @@ def introduce(where: SiteAddress) -> Introduction:
         _read(reader, found)
     finally:
         reader.close()
-    if not found.claims:
+    if not found.claims or not found.cluster:
         raise KafkaException(
             KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no directory has registered there")
         )

@@ -94,7 +94,7 @@ class Neighbours:
         self._own, self._view, self._bootstrap, self._chosen, self._most = own, view, bootstrap, chosen, most
         self.refused = 0
         self._cluster, self._followed = "", dict[str, Neighbour]()
-        self._attempts = dict[SiteAddress, Attempt]()
+        self._attempts, self._listed_before = dict[SiteAddress, Attempt](), dict[str, str]()
         self._leave = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="directory-sites", daemon=True)
 
@@ -117,6 +117,7 @@ class Neighbours:
             self._cluster = self._cluster or cluster_id(self._bootstrap) or ""
             try:
                 if self._cluster and (listed := self._listed()) is not None:
+                    self._ask_again(listed)
                     self._keep_listed(listed)
                     for where, heard in introductions(self._due()).items():
                         self._judge(where, heard, listed)
@@ -128,6 +129,13 @@ class Neighbours:
         before = self._own.ready
         found = dict(self._view.query(LISTED, self._own.rows.site).rows)
         return found if before and self._own.ready else None
+
+    def _ask_again(self, listed: dict[str, str]) -> None:
+        """Ask everybody at once again where somebody has changed what is bound."""
+        if not self._listed_before.items() <= listed.items():
+            for attempt in self._attempts.values():
+                attempt.due = 0.0
+        self._listed_before = listed
 
     def _keep_listed(self, listed: Mapping[str, str]) -> None:
         """List who is followed; leave whom somebody took out of our log."""
@@ -213,8 +221,9 @@ class Neighbours:
         rows = SiteRows(self._view, name, where.address, found.endpoint(name, "schema_registry"), room=ROOM)
         follower = Follower(where.address, rows, client=where.client, cluster=found.cluster)
         follower.start()
-        self._followed[name] = Neighbour(where, found.cluster, found.endpoint(name, "kafka"), follower)
         log.info("following the site %s at %s", name, where.address)
+        one = Neighbour(where, found.cluster, found.endpoint(name, "kafka"), follower)
+        self._followed[name], one.written = one, self._list(name, one)
 
 
 def introductions(asked: Sequence[SiteAddress]) -> dict[SiteAddress, Introduction | KafkaException]:
