@@ -2,6 +2,7 @@
 
 import email
 import json
+import math
 import os
 import threading
 import time
@@ -15,8 +16,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 from nightwire.core.kafka import admin, producer
 from nightwire.core.presence import entry
+from nightwire.core.stack import free_port
 from nightwire.directory.mediator import mediator, pool
+from nightwire.schemas import Codec, SchemaRegistry
 from nightwire.schemas.records import ENTRY
+from nightwire.schemas.wire import frame
 
 pytestmark = pytest.mark.kafka
 
@@ -128,6 +132,30 @@ def test_json_holds_what_can_be_decoded_and_the_rest_as_it_is(
     assert "not in wire format" in second["error"]
     assert b64decode(second["value_base64"]) == b"no record"
     assert third["value"] is None
+
+
+def test_records_are_decoded_by_the_schema_registry(
+    serving: Any, kafka: str, registry_url: str, fresh_topic: Topic
+) -> None:
+    topic, name = fresh_topic(), f"r{os.urandom(4).hex()}"
+    fields = [{"name": "flux", "type": "double"}, {"name": "stamp", "type": "bytes"}]
+    schema = {"type": "record", "name": name, "fields": fields}
+    with SchemaRegistry(registry_url) as registry:
+        number = registry.register(f"{topic}-value", schema)
+    fill(kafka, topic, [frame(number, Codec(schema).encode({"flux": math.nan, "stamp": b"\x1f"}))])
+    with serving(kafka, registry=registry_url) as here:
+        (whole,) = get(here, topic, f"group={group()}").json()
+        (light,) = get(here, topic, f"group={group()}&stamps=false").json()
+    assert (whole["value"], light["value"]) == ({"flux": None, "stamp": "Hw=="}, {"flux": None})
+
+
+def test_while_the_registry_is_away_records_wait(serving: Any, kafka: str, fresh_topic: Topic) -> None:
+    topic, name = fresh_topic(), group()
+    fill(kafka, topic, [frame(7_654_321, b"x")])
+    with serving(kafka, registry=f"http://127.0.0.1:{free_port()}") as here:
+        found = here.http.get(f"/topics/{topic}/records?group={name}")
+        assert (found.status_code, "registry" in found.json()["message"]) == (503, True)
+        assert get(here, topic, f"group={name}&as=avro").content.endswith(b"x")
 
 
 def test_what_is_not_acknowledged_comes_again(here: Any, kafka: str, fresh_topic: Topic) -> None:

@@ -77,7 +77,7 @@ def test_a_stream_is_refused_before_it_begins(site: Any) -> None:
     assert found.status_code == 403 or "event: error" in found.text
 
 
-@pytest.mark.parametrize("login", [None, ("ann", "a guess"), ("nobody", "x")])
+@pytest.mark.parametrize("login", [None, ("ann", "a guess"), ("nobody", "x"), ("a\0b", "x"), ("é,=", "ü")])
 def test_who_is_not_known_is_refused_and_counted(site: Any, login: tuple[str, str] | None) -> None:
     labels = {"path": "/topics/{topic}/records", "status": "401"}
     before = site.count("answered_total", **labels)
