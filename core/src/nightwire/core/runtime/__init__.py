@@ -1,6 +1,6 @@
 """What every process needs: signals, logs, metrics page, addresses, Java, pacing, state folders."""
 
-from nightwire.core.runtime import java_classes, site_http
+from nightwire.core.runtime import java_classes
 from nightwire.core.runtime.credentials import stack_credentials
 from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
 from nightwire.core.runtime.installation import install_command, missing_packages
@@ -42,7 +42,6 @@ __all__ = [
     "process_started",
     "refused_version",
     "setup_logging",
-    "site_http",
     "stack_credentials",
     "stopping",
 ]
