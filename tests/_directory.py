@@ -10,10 +10,8 @@ from prometheus_client import Counter
 from nightwire.core.runtime import free_port
 from nightwire.directory.following import Follower
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve.app import Site, application
-from nightwire.directory.serve.gate import Gate
-from nightwire.schemas.serving import plain_server
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.directory.serve import Gate, Site, application
+from nightwire.schemas.serving import KafkaAccess, plain_server
 
 LIVE_FILTER = {"version": 1, "survey": "sim", "cap": 20, "live": True}
 

@@ -225,7 +225,7 @@ def test_env_gets_passwords_of_its_own_once(tmp_path: Path) -> None:
     text = (tmp_path / ".env").read_text()
     values = dict(re.findall(r"^([A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
     secrets = [value for name, value in values.items() if name.endswith("PASSWORD")]
-    assert len(secrets) == len(set(secrets)) == 8
+    assert len(secrets) == len(set(secrets)) == 9
     assert all(re.fullmatch(r"[\w-]{32}", secret) for secret in secrets)
     assert re.fullmatch(r"[\w-]{22}", values["KAFKA_CLUSTER_ID"])
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0

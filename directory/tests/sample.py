@@ -34,8 +34,8 @@ def put(rows: SiteRows, kind: str, name: str, at: int = NOW, **more: Any) -> Non
     rows.put({**found, "endpoints": json.dumps(found["endpoints"])}, at)
 
 
-def fill(view: View) -> None:
-    """Write the site ``local`` into *view*."""
+def fill(view: View) -> SiteRows:
+    """Write the site ``local`` into *view*; return what writes it."""
     rows = SiteRows(view, "local", "127.0.0.1:9092,[::1]:9093", "http://127.0.0.1:8081")
     with rows.batch():
         rows.set_topics(TOPICS)
@@ -50,4 +50,6 @@ def fill(view: View) -> None:
         put(rows, "broker", "antares", owner="ann", endpoints={"https": "antares.example:443"})
         put(rows, "producer", HOSTILE, topic="alerts.sim", owner="\x00\x1b]]>")
         put(rows, "process", "\"'&<g>", endpoints={"vtp_subscribers": "<x>&:1"})
-        put(rows, "site", "local", endpoints={"vtp_subscribers": "tls://here.example:8499"})
+        here = {"directory": "http://127.0.0.1:8090", "vtp_subscribers": "tls://here.example:8499"}
+        put(rows, "site", "local", endpoints=here)
+    return rows

@@ -1,6 +1,7 @@
 """The directory by its command, in a real Kafka."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -43,6 +44,13 @@ def test_what_is_added_is_found_until_it_is_removed(site: str) -> None:
         assert "o'hara" in ask(site, "query", sql, "--as", form)
     ask(site, "remove", "broker", "o'hara")
     assert find(sql, bootstrap=site).rows == []
+
+
+def test_documents_are_made_of_the_log_where_nobody_answers(site: str, tmp_path: Path) -> None:
+    ask(site, "export", "asyncapi", "--out", str(tmp_path / "streams.json"))
+    channels = json.loads((tmp_path / "streams.json").read_bytes())["channels"]
+    assert {"directory", "filters"} <= channels.keys()
+    assert "rr_resource" in ask(site, "export", "regtap")
 
 
 def test_processes_and_topics_are_there_by_themselves(site: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from nightwire.consumers import AlertReader
-from nightwire.consumers.source import chosen_topics
+from nightwire.consumers.source import StartMode, chosen_topics
 
 pytestmark = [pytest.mark.kafka, pytest.mark.usefixtures("quick_group")]
 
@@ -37,7 +37,7 @@ def test_topics_join_leave_and_go_on_where_they_were_left(
     one = fresh_topic("one")
     write(kafka, one, [encode(1)])
     chosen, group = [one], f"test-{os.urandom(4).hex()}" if grouped else None
-    start = None if grouped else "beginning"
+    start: StartMode | None = None if grouped else "beginning"
     with AlertReader(lambda: [*chosen], group=group, start=start, bootstrap=kafka, timeout=WAIT) as reader:
         assert number(reader) == 1
         two = fresh_topic("two")
@@ -100,7 +100,7 @@ def test_a_topic_that_is_not_there_is_said_once_and_the_others_are_read(
 ) -> None:
     one = fresh_topic("one")
     write(kafka, one, [encode(1), encode(2)])
-    start = "beginning"
+    start: StartMode = "beginning"
     with (
         caplog.at_level(logging.WARNING),
         AlertReader(

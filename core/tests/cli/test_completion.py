@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -34,7 +35,17 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a directory know topics, filters, owners, groups and a broker."""
     view = View()
     rows = SiteRows(view, "local", NOBODY)
-    broker = {"owner": "ann", "survey": "", "topic": "", "instance": "", "interval": 0.0, "ended": False}
+    broker: dict[str, Any] = {
+        "owner": "ann",
+        "survey": "",
+        "topic": "",
+        "instance": "",
+        "interval": 0.0,
+        "ended": False,
+    }
+    elsewhere = SiteRows(view, "chile", "chile:9092")
+    with elsewhere.batch():
+        elsewhere.set_topics([("alerts.lsst", 1, None, None, None)])
     with rows.batch():
         rows.set_topics((topic, 1, None, None, None) for topic in TOPICS)
         rows.put_filter("ann", "bright", LIVE_FILTER, "filter.ann.bright")

@@ -134,16 +134,15 @@ def test_other_machines_come_to_doors_with_tls_and_only_where_it_is_asked_for(tm
 
 
 @pytest.mark.prometheus
-def test_prometheus_is_told_of_kafka_spark_and_the_machine_where_they_tell_of_themselves() -> None:
-    def jobs(*, jmx: bool, light: bool) -> dict[str, str]:
+def test_the_directory_watches_who_cannot_register() -> None:
+    def pages(*, jmx: bool) -> dict[str, str]:
         ports = {name: 10_000 + n for n, name in enumerate(port_names(None, jmx=jmx))}
-        (one,) = (one for one in services(Path("state"), ports, light=light) if one.name == "prometheus")
-        words = [word for before, word in pairwise(one.command) if before == "--job"]
+        (one,) = (one for one in services(Path("state"), ports) if one.name == "directory")
+        words = [word for before, word in pairwise(one.command) if before == "--watch"]
         return dict(word.split("=127.0.0.1:") for word in words)
 
-    assert jobs(jmx=True, light=False).keys() == {"spark", "kafka", "node"}
-    assert jobs(jmx=False, light=True).keys() == {"node"}
-    assert jobs(jmx=False, light=False)["spark"].endswith("/spark")
+    assert pages(jmx=True).keys() == {"schema_registry", "kafka:kafka", "node_exporter:node"}
+    assert pages(jmx=False).keys() == {"schema_registry", "node_exporter:node"}
 
 
 def test_kafkas_agent_is_one_of_the_pinned_jars() -> None:

@@ -12,12 +12,10 @@ from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.core.kafka import identity
 from nightwire.core.stack import free_port
-from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import View
-from nightwire.directory.serve.app import Site, application
-from nightwire.schemas.serving import plain_server, run
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.directory.serve import Gate, Site, application
+from nightwire.schemas.serving import KafkaAccess, plain_server, run
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,8 @@ def test_fourteen_write_and_read_a_megabyte_each(here: Any, fresh_topic: Topic) 
             assert post(here, topic, content).status_code == 200
 
     def read(number: int) -> set[bytes]:
-        url, found = f"/topics/{topic}/records?group=g{os.urandom(4).hex()}&as=avro", set()
+        found: set[bytes] = set()
+        url = f"/topics/{topic}/records?group=g{os.urandom(4).hex()}&as=avro"
         while len(found) < 14 * each:
             answer = here.http.get(url)
             assert answer.is_success, answer.text

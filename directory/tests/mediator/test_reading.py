@@ -2,6 +2,7 @@
 
 import email
 import json
+import math
 import os
 import threading
 import time
@@ -15,8 +16,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 from nightwire.core.kafka import admin, producer
 from nightwire.core.presence import entry
+from nightwire.core.stack import free_port
 from nightwire.directory.mediator import mediator, pool
+from nightwire.schemas import Codec, SchemaRegistry
 from nightwire.schemas.records import ENTRY
+from nightwire.schemas.wire import frame
 
 pytestmark = pytest.mark.kafka
 
@@ -101,7 +105,7 @@ def test_many_files_are_the_parts_of_a_multipart_message(here: Any, kafka: str, 
     fill(kafka, topic, [ODD, b"", None, b"x\r"])
     found = get(here, topic, f"group={group()}&as=raw")
     head = f"Content-Type: {found.headers['Content-Type']}\r\n\r\n".encode()
-    parts = email.message_from_bytes(head + found.content).get_payload()
+    parts: Any = email.message_from_bytes(head + found.content).get_payload()
     assert [part.get_payload(decode=True) for part in parts] == [ODD, b"", b"", b"x\r"]
     assert [part["Nightwire-Tombstone"] for part in parts] == [None, None, "true", None]
 
@@ -128,6 +132,30 @@ def test_json_holds_what_can_be_decoded_and_the_rest_as_it_is(
     assert "not in wire format" in second["error"]
     assert b64decode(second["value_base64"]) == b"no record"
     assert third["value"] is None
+
+
+def test_records_are_decoded_by_the_schema_registry(
+    serving: Any, kafka: str, registry_url: str, fresh_topic: Topic
+) -> None:
+    topic, name = fresh_topic(), f"r{os.urandom(4).hex()}"
+    fields = [{"name": "flux", "type": "double"}, {"name": "stamp", "type": "bytes"}]
+    schema = {"type": "record", "name": name, "fields": fields}
+    with SchemaRegistry(registry_url) as registry:
+        number = registry.register(f"{topic}-value", schema)
+    fill(kafka, topic, [frame(number, Codec(schema).encode({"flux": math.nan, "stamp": b"\x1f"}))])
+    with serving(kafka, registry=registry_url) as here:
+        (whole,) = get(here, topic, f"group={group()}").json()
+        (light,) = get(here, topic, f"group={group()}&stamps=false").json()
+    assert (whole["value"], light["value"]) == ({"flux": None, "stamp": "Hw=="}, {"flux": None})
+
+
+def test_while_the_registry_is_away_records_wait(serving: Any, kafka: str, fresh_topic: Topic) -> None:
+    topic, name = fresh_topic(), group()
+    fill(kafka, topic, [frame(7_654_321, b"x")])
+    with serving(kafka, registry=f"http://127.0.0.1:{free_port()}") as here:
+        found = here.http.get(f"/topics/{topic}/records?group={name}")
+        assert (found.status_code, "registry" in found.json()["message"]) == (503, True)
+        assert get(here, topic, f"group={name}&as=avro").content.endswith(b"x")
 
 
 def test_what_is_not_acknowledged_comes_again(here: Any, kafka: str, fresh_topic: Topic) -> None:
@@ -242,7 +270,8 @@ def test_two_do_not_read_in_one_session(here: Any, kafka: str, fresh_topic: Topi
     topic, name = fresh_topic(), group()
     url = f"/topics/{topic}/records?group={name}"
     with here.http.stream("GET", url, headers={"Accept": "text/event-stream"}) as stream:
-        next(stream.iter_lines())
+        lines = stream.iter_lines()
+        next(lines)
         second = here.http.get(url)
         assert (second.status_code, "member=" in second.json()["message"]) == (409, True)
     fill(kafka, topic, numbers(1))
@@ -281,7 +310,8 @@ def test_one_user_has_so_many_sessions(
 
 
 def members(kafka: str, name: str) -> int:
-    (found,) = admin(kafka).describe_consumer_groups([name]).values()
+    client = admin(kafka)
+    (found,) = client.describe_consumer_groups([name]).values()
     return len(found.result(30).members)
 
 

@@ -13,7 +13,14 @@ FILTER = {"version": 1, "survey": "lsst", "cap": 20, "live": True}
 
 
 def put(rows: SiteRows, kind: str, name: str, **more: Any) -> None:
-    found = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 0.0, "ended": False} | more
+    found: dict[str, Any] = {
+        "owner": "",
+        "survey": "",
+        "topic": "",
+        "instance": "1",
+        "interval": 0.0,
+        "ended": False,
+    } | more
     rows.put(entry(kind, name, **found) | {"endpoints": "{}"}, 1000)
 
 

@@ -100,7 +100,12 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._out.close()
-        self._in.close()
-        self._child.terminate()
-        self._child.wait(30)
+        self._session = ""
+        try:
+            self.tell("Browser.close")
+            self._child.wait(30)
+        finally:
+            self._child.kill()
+            self._child.wait()
+            self._out.close()
+            self._in.close()

@@ -1,6 +1,7 @@
 """The directory of a sample site over HTTP, on a socket of its own, without Kafka."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
 
@@ -9,34 +10,41 @@ from prometheus_client import CollectorRegistry, Counter
 
 from directory.tests.sample import fill
 from nightwire.core.stack import free_port
-from nightwire.directory.gate import Gate
-from nightwire.directory.model import View
-from nightwire.directory.serve.app import Site, application
-from nightwire.schemas.serving import plain_server
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.directory.model import SiteRows, View
+from nightwire.directory.serve import Gate, Site, application
+from nightwire.schemas.serving import KafkaAccess, plain_server
 
 
 @dataclass(frozen=True)
 class Served:
-    """A view, and where it is served."""
+    """What writes the rows of a site, and where they are served."""
 
-    view: View
+    rows: SiteRows
     url: str
 
 
-@pytest.fixture
-def served() -> Iterator[Served]:
+@contextmanager
+def serving(access: KafkaAccess) -> Iterator[Served]:
+    """Serve the sample site within the block, to whom *access* lets in."""
     view, port = View(), free_port()
-    fill(view)
+    rows = fill(view)
     answered = Counter("answered", "", ["path", "status"], registry=CollectorRegistry())
-    app = application(Site(view, "local", "127.0.0.1:9092", Gate(KafkaAccess({}))), answered)
+    app = application(Site(view, "local", "127.0.0.1:9092", Gate(access)), answered)
     server = plain_server(app, "127.0.0.1", port)
     thread = Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:
         thread.join(0.01)
         assert thread.is_alive()
-    yield Served(view, f"http://127.0.0.1:{port}/")
-    server.should_exit = True
-    thread.join(30)
-    view.close()
+    try:
+        yield Served(rows, f"http://127.0.0.1:{port}/")
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        view.close()
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving(KafkaAccess({})) as one:
+        yield one

@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from directory.tests.page.conftest import Served
+from directory.tests.page.conftest import Served, serving
 from directory.tests.sample import HOSTILE, fill
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.page import graph
+from nightwire.schemas.serving import KafkaAccess
 
 
 @pytest.fixture
@@ -94,3 +95,12 @@ def test_documents_are_served_and_others_refused(served: Served) -> None:
     assert b"rr_interface" in httpx.get(f"{served.url}export/regtap").content
     answer = httpx.get(f"{served.url}export/openapi")
     assert (answer.status_code, "asyncapi" in answer.json()["message"]) == (404, True)
+
+
+def test_where_kafka_asks_for_passwords_the_page_does_too() -> None:
+    access = KafkaAccess({"sasl.username": "ann", "sasl.password": "secret"})
+    with serving(access) as guarded, httpx.Client(base_url=guarded.url) as http:
+        for path in ("", "graph.json", "export/asyncapi"):
+            answer = http.get(path)
+            assert (answer.status_code, answer.headers["WWW-Authenticate"][:5]) == (401, "Basic")
+            assert http.get(path, auth=("ann", "secret")).status_code == 200

@@ -8,8 +8,7 @@ import pytest
 
 from directory.tests.page.browser import Browser
 from directory.tests.page.conftest import Served
-from directory.tests.sample import HOSTILE, TOPICS
-from nightwire.directory.model import SiteRows
+from directory.tests.sample import HOSTILE, NOW, TOPICS
 
 pytestmark = pytest.mark.chromium
 
@@ -34,7 +33,7 @@ def test_streams_writers_and_readers_are_drawn_and_listed(browser: Browser, serv
     browser.wait(DRAWN)
     names = browser.evaluate(NAMES)
     assert any(re.match(r"alerts\.sim: .*256/s", name) for name in names)
-    assert any(name.startswith("ann.reads: ") and "2 members, 1,234 behind" in name for name in names)
+    assert any(name.startswith("ann.reads: ") and "group of 2, 1,234 behind" in name for name in names)
     assert not any(name.startswith("requests.ann") for name in names)
     assert browser.evaluate("document.querySelectorAll('.edge').length") == 13
     cells = browser.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.innerText)")
@@ -64,6 +63,12 @@ def test_by_keyboard_a_node_shows_its_neighbours(browser: Browser, served: Serve
         "[...document.querySelectorAll('.node.near')].map(n => n.querySelector('text').textContent)"
     )
     assert sorted(near) == ["ann.reads", "ann/snr", "filter.ann.snr", "gateway/bright"]
+    with served.rows.batch():
+        served.rows.set_topics([*TOPICS[:3], ("filter.ann.snr", 1, 99.0, NOW, None)])
+    browser.evaluate("document.onvisibilitychange()")
+    browser.wait(
+        "document.activeElement.getAttribute('aria-label')?.startsWith('filter.ann.snr: filter, 99/s')"
+    )
 
 
 def test_what_the_site_says_to_itself_is_shown_on_demand(browser: Browser, served: Served) -> None:
@@ -77,9 +82,8 @@ def test_what_the_site_says_to_itself_is_shown_on_demand(browser: Browser, serve
 def test_it_follows_what_changes_and_says_when_nobody_answers(browser: Browser, served: Served) -> None:
     browser.visit(served.url)
     browser.wait(DRAWN)
-    rows = SiteRows(served.view, "local", "elsewhere:9092")
-    with rows.batch():
-        rows.set_topics([("alerts.ztf", 1, None, None, None)])
+    with served.rows.batch():
+        served.rows.set_topics([("alerts.ztf", 1, None, None, None)])
     browser.evaluate("document.onvisibilitychange()")
     browser.wait("document.querySelector('.node.topic text')?.textContent === 'alerts.ztf'")
     browser.tell("Network.enable")

@@ -178,3 +178,12 @@ def test_what_cannot_register_is_listed_while_its_page_answers(kafka: str, tmp_p
         assert f"127.0.0.1:{port}" in one.http.get("/http_sd").text, "so Prometheus tells of it"
     finally:
         one.stop()
+
+
+def test_the_page_and_the_documents_of_a_real_site_are_there(directory: Directory) -> None:
+    assert directory.http.get("/").text.startswith("<!doctype html>")
+    found = directory.http.get("/graph.json").json()
+    assert {"topic/directory", "topic/filters"} <= {node["id"] for node in found["nodes"]}
+    assert "directory" in {process["name"] for process in found["processes"]}
+    channels = directory.http.get("/export/asyncapi").json()["channels"]
+    assert channels["directory"]["servers"] == [{"$ref": "#/servers/kafka-1"}]

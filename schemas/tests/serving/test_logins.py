@@ -30,7 +30,18 @@ def test_a_name_and_a_password_or_a_token() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["", "Basic", basic(":x"), basic("ann"), "Bearer a.b", bearer([1]), bearer({"exp": {}}), "Digest x"],
+    [
+        "",
+        "Basic",
+        basic(":x"),
+        basic("ann"),
+        basic("a\0:x"),
+        basic("a:\0"),
+        "Bearer a.b",
+        bearer([1]),
+        bearer({"exp": {}}),
+        "Digest x",
+    ],
 )
 def test_what_says_nobody_is_nobody(said: str) -> None:
     assert login_of(said) is None

@@ -14,7 +14,6 @@ from nightwire.core.cli import (
     registry_option,
 )
 
-kind_argument = click.argument("kind", shell_complete=completion.kinds)
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -54,7 +53,7 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
 
 
 @directory.command()
-@kind_argument
+@click.argument("kind", shell_complete=completion.kinds)
 @click.argument("name")
 @bootstrap_option
 @click.option("--owner", default="", shell_complete=completion.owners, help="Whose it is.")
@@ -86,7 +85,7 @@ def add(
 
 
 @directory.command()
-@kind_argument
+@click.argument("kind", shell_complete=completion.kinds)
 @click.argument("name", shell_complete=completion.entries)
 @bootstrap_option
 def remove(kind: str, name: str, bootstrap: str | None) -> None:

@@ -27,8 +27,8 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
         KafkaException: Kafka cannot be reached, or refuses.
     """
     from nightwire.core.kafka import login
+    from nightwire.core.presence import NobodyAnswersError, SiteHttpError, request
     from nightwire.core.runtime import find_endpoints
-    from nightwire.core.runtime.site_http import NobodyAnswersError, SiteHttpError, request
     from nightwire.directory.model import QueryError
 
     where = find_endpoints(bootstrap)
@@ -59,9 +59,8 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
         KafkaException: Kafka cannot be reached, or refuses.
     """
     from nightwire.core.kafka import login
-    from nightwire.core.presence import site_name
+    from nightwire.core.presence import NobodyAnswersError, request, site_name
     from nightwire.core.runtime import find_endpoints
-    from nightwire.core.runtime.site_http import NobodyAnswersError, request
 
     where = find_endpoints(bootstrap)
     if where.directory is not None:

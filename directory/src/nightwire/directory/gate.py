@@ -6,8 +6,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from nightwire.schemas.serving import Login, Token, login_of
-from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
+from nightwire.schemas.serving import KafkaAccess, KafkaSilentError, Login, NotLetInError, Token, login_of
 from nightwire.schemas.topics import DIRECTORY
 
 

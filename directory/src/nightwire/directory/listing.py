@@ -4,9 +4,8 @@ from typing import Any
 from urllib.parse import quote
 
 from nightwire.core.kafka import login
-from nightwire.core.presence import entry, entry_key, site_name
+from nightwire.core.presence import NobodyAnswersError, entry, entry_key, request, site_name
 from nightwire.core.runtime import Endpoints, find_endpoints
-from nightwire.core.runtime.site_http import NobodyAnswersError, request
 from nightwire.directory.following import write
 from nightwire.schemas.records import ENTRY
 

@@ -12,10 +12,9 @@ from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.presence import entry
-from nightwire.directory.gate import Gate
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve.app import Site, application
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.directory.serve import Gate, Site, application
+from nightwire.schemas.serving import KafkaAccess
 
 BATCH = 10_000
 """Entries that are written at once."""

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 import click
 
 from nightwire.core.kafka import login
+from nightwire.core.presence import NobodyAnswersError, SiteHttpError, request
 from nightwire.core.runtime import Endpoints, find_endpoints
-from nightwire.core.runtime.site_http import NobodyAnswersError, SiteHttpError, request
 from nightwire.schemas import MendableError
 
 EVERY = 2.0

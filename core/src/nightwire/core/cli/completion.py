@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from urllib.parse import unquote
 
 import click
 
 TIMEOUT = 0.5
 """Longest wait for the directory, and for Kafka. [s]"""
-MOST = 200
-"""Most names that are offered."""
+MOST = 1000
+"""Most names that are asked for."""
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 """What click calls with what was typed so far."""
@@ -34,13 +36,14 @@ def filters(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list
     from nightwire.core.kafka import properties
 
     owner = ctx.params.get("owner") or properties().get("sasl.username", "me")
-    view = f"(SELECT name FROM filters WHERE owner = {_quoted(owner)})"  # noqa: S608  (quoted)
+    view = f"(SELECT site, name FROM filters WHERE owner = {_quoted(owner)})"  # noqa: S608  (quoted)
     return _names(ctx, view, "name", rf"filter\.{re.escape(owner)}\.(.+)", typed)
 
 
 def entries(ctx: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Return names of what is listed as the KIND that was given."""
-    view = f"(SELECT name FROM peers WHERE kind = {_quoted(ctx.params.get('kind') or '')})"  # noqa: S608
+    kind = _quoted(ctx.params.get("kind") or "")
+    view = f"(SELECT site, name FROM peers WHERE kind = {kind})"  # noqa: S608  (quoted)
     return _names(ctx, view, "name", NOWHERE, typed)
 
 
@@ -73,22 +76,32 @@ def _names(ctx: click.Context, view: str, column: str, topic: str, typed: str) -
 
 
 def _asked(ctx: click.Context, view: str, column: str, topic: str, typed: str) -> list[str]:
-    from nightwire.core.kafka import login
+    from nightwire.core.presence import SiteHttpError
     from nightwire.core.runtime import find_endpoints
-    from nightwire.core.runtime.site_http import SiteHttpError, request
 
     where = find_endpoints(ctx.params.get("bootstrap"))
     if where.directory is not None:
         begins = f"substr({column}, 1, {len(typed)}) = {_quoted(typed)}"
-        sql = f"SELECT DISTINCT {column} AS name FROM {view} WHERE {begins} ORDER BY 1 LIMIT {MOST}"  # noqa: S608
-        try:
-            url, who = f"{where.directory}/query", login(where.kafka)
-            rows = request("POST", url, json={"sql": sql}, login=who, timeout=TIMEOUT).json()
-            return [row["name"] for row in rows if row["name"]]
-        except SiteHttpError:
-            pass
+        names = f"SELECT DISTINCT site, {column} AS name FROM {view} WHERE {begins}"  # noqa: S608
+        with suppress(SiteHttpError):
+            return _answer(where.directory, where.kafka, f"{names} ORDER BY name LIMIT {MOST}")
     found = {match[1] for one in _topics(where.kafka) if (match := re.fullmatch(topic, one))}
     return sorted(name for name in found if name.startswith(typed))[:MOST]
+
+
+def _answer(directory: str, kafka: str, sql: str) -> list[str]:
+    """Return the names in the answer to *sql*, of the directory's own site.
+
+    Raises:
+        SiteHttpError: It refuses, or does not answer.
+    """
+    from nightwire.core.kafka import login
+    from nightwire.core.presence import request
+
+    asked, who = {"sql": sql}, login(kafka)
+    answer = request("POST", f"{directory}/query", json=asked, login=who, timeout=TIMEOUT)
+    home = unquote(answer.headers.get("Nightwire-Site", ""))
+    return [row["name"] for row in answer.json() if row["site"] == home and row["name"]]
 
 
 def _topics(bootstrap: str) -> Iterable[str]:

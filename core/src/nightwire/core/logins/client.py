@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nightwire.core.runtime.site_http import SiteHttpError, request
+from nightwire.core.presence import SiteHttpError, request
 
 
 def post(

@@ -1,4 +1,4 @@
-"""How a process tells the directory that it is there."""
+"""How a process tells the directory that it is there, and asks others of the site."""
 
 from nightwire.core.presence.registrar import (
     HEARTBEAT,
@@ -13,17 +13,21 @@ from nightwire.core.presence.registrar import (
     registered,
     site_name,
 )
+from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request
 
 __all__ = [
     "HEARTBEAT",
     "KINDS",
     "MAX_CAPABILITIES",
     "EntryError",
+    "NobodyAnswersError",
     "Presence",
+    "SiteHttpError",
     "check_entry",
     "entry",
     "entry_key",
     "metrics_at",
     "registered",
+    "request",
     "site_name",
 ]

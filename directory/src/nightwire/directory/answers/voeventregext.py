@@ -7,7 +7,6 @@ draft of 2014, never became a standard.  Who takes VOEvents from authors is a ``
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
@@ -23,11 +22,16 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 for prefix, space in {"ri": RI, "vr": VR, "vs": VS, "voe": VOE, "xsi": XSI}.items():
     ET.register_namespace(prefix, space)
 TYPE = f"{{{XSI}}}type"
-KAFKA = """SELECT 'kafka://' || bootstrap || '/' || topic, newest FROM streams
+KAFKA = """SELECT bootstrap, strftime('%Y-%m-%dT%H:%M:%SZ', newest / 1000, 'unixepoch') FROM streams
 WHERE site = ? AND topic = ? AND state <> 'gone'"""
-DOORS = """SELECT kind, name, endpoints ->> ?2, heard FROM peers
+DOORS = """SELECT kind, name, endpoints ->> ?2,
+    strftime('%Y-%m-%dT%H:%M:%SZ', heard / 1000, 'unixepoch') FROM peers
 WHERE site = ?1 AND kind IN ('process', 'site') AND state <> 'gone' AND endpoints ->> ?2 <> ''
 ORDER BY kind, name"""
+PAGE = "SELECT endpoints ->> 'directory' FROM peers WHERE site = ?1 AND kind = 'site' AND name = ?1"
+NEVER = "1970-01-01T00:00:00Z"
+STANDARD = "https://www.ivoa.net/documents/VOEvent/"
+"""What to read where the site shows no page of its own."""
 FEEDS = """SELECT gateway || '/' || name, endpoint FROM feeds
 WHERE site = ? AND topic <> ? AND state <> 'gone' GROUP BY gateway, name"""
 
@@ -39,16 +43,16 @@ class Record(NamedTuple):
         kind: What the directory calls it.
         name: Unique among its kind.
         about: What it is, for people.
-        heard: When it was last heard. [ms since 1970, UTC]
-        endpoints: URLs by the key of the standard that says how to follow it.
+        heard: When it was last heard. [UTC]
+        endpoints: By the key of the standard that says how to follow it, URLs of the same.
         follows: The standard of its capability; empty for none.
     """
 
     kind: str
     name: str
     about: str
-    heard: int
-    endpoints: list[tuple[str, str]]
+    heard: str
+    endpoints: list[tuple[str, list[str]]]
     follows: str = EVENTS
 
 
@@ -61,56 +65,70 @@ def voeventregext(view: View, site: str) -> bytes:
     found = [*_streams(view, site), *_authors(view, site)]
     more = {"from": "1", "numberReturned": str(len(found)), "more": "false"}
     root = ET.Element(f"{{{RI}}}VOResources", more)
+    pages = [page for (page,) in view.query(PAGE, site).rows if page]
     for record in found:
-        _write(root, site, record)
+        _write(root, site, record, pages[0] if pages else STANDARD)
     ET.indent(root)
-    return ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
 def _streams(view: View, site: str) -> Iterator[Record]:
     kafka = view.query(KAFKA, site, VOEVENTS).rows
     doors = view.query(DOORS, site, "vtp_subscribers").rows
-    heard = max((row[-1] or 0 for row in (*kafka, *doors)), default=0)
-    ways = [("acc-kafka", url) for url, _ in kafka] + [("acc-vtp", _url(row[2])) for row in doors]
+    heard = max((row[-1] or NEVER for row in (*kafka, *doors)), default=NEVER)
+    ways = [
+        ("acc-kafka", [f"kafka://{address}/{VOEVENTS}" for address in bootstrap.split(",")])
+        for bootstrap, _ in kafka
+    ] + [("acc-vtp", [_url(row[2])]) for row in doors]
     if ways:
         yield Record("stream", VOEVENTS, "All VOEvents of the site", heard, ways)
     for name, endpoint in view.query(FEEDS, site, VOEVENTS).rows:
         about = "What a gateway sends as VOEvents from topics of alerts"
-        yield Record("feed", name, about, heard, [("acc-vtp", _url(endpoint))])
+        yield Record("feed", name, about, heard, [("acc-vtp", [_url(endpoint)])])
 
 
 def _authors(view: View, site: str) -> Iterator[Record]:
     for kind, name, address, heard in view.query(DOORS, site, "vtp_authors").rows:
-        yield Record(kind, name, "Takes VOEvents from authors", heard, [("acc-vtp", _url(address))], "")
+        yield Record(
+            kind, name, "Takes VOEvents from authors", heard or NEVER, [("acc-vtp", [_url(address)])], ""
+        )
 
 
 def _url(address: str) -> str:
     return address if "://" in address else f"vtp://{address}"
 
 
-def _write(root: ET.Element, site: str, record: Record) -> None:
-    """Add *record*: elements in the order that VOResource 1.1 wants."""
-    heard = datetime.fromtimestamp(record.heard / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _write(root: ET.Element, site: str, record: Record, page: str) -> None:
+    """Add *record*, of which people read on *page*, in the order of VOResource 1.1."""
     kind = ET.QName(VS, "CatalogService") if record.follows else ET.QName(VR, "Service")
-    said: Mapping[str, object] = {"created": heard, "updated": heard, "status": "active", TYPE: kind}
+    said: Mapping[str, object] = {
+        "created": record.heard,
+        "updated": record.heard,
+        "status": "active",
+        TYPE: kind,
+    }
     resource = ET.SubElement(root, f"{{{RI}}}Resource", said)  # type: ignore[arg-type]  # QNames
-    identifier = ivoid(site, record.kind, record.name)
     _text(resource, "title", f"{record.name} at {site}")
     _text(resource, "shortName", record.name[:16])
-    _text(resource, "identifier", identifier)
+    _text(resource, "identifier", ivoid(site, record.kind, record.name))
     curation = ET.SubElement(resource, "curation")
     _text(curation, "publisher", site)
     _text(ET.SubElement(curation, "contact"), "name", site)
     content = ET.SubElement(resource, "content")
     _text(content, "subject", "transient events")
     _text(content, "description", record.about)
-    _text(content, "referenceURL", identifier)
+    _text(content, "referenceURL", page)
+    _write_endpoints(resource, record)
+
+
+def _write_endpoints(resource: ET.Element, record: Record) -> None:
     standard = {"standardID": record.follows} if record.follows else {}
     capability = ET.SubElement(resource, "capability", standard)
-    for key, url in record.endpoints:
+    for key, urls in record.endpoints:
         way = {"standardID": f"{EVENTS}#{key}", "role": "std", TYPE: ET.QName(VOE, "StreamEndpoint")}
         interface = ET.SubElement(capability, "interface", way)  # type: ignore[arg-type]  # QNames
-        _text(interface, "accessURL", url)
+        for url in urls:
+            _text(interface, "accessURL", url)
 
 
 def _text(parent: ET.Element, name: str, text: str) -> None:

@@ -62,7 +62,7 @@ class Rates:
         (began, before), (now, after) = self._seen[0], self._seen[-1]
         if now <= began or topic not in before:
             return None
-        return max(0, after[topic] - before[topic]) / (now - began)
+        return round(max(0, after[topic] - before[topic]) / (now - began), 3)
 
 
 class SchemaIds:

@@ -8,8 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core.kafka import answering, identity
 from nightwire.directory.gate import RefusedError
-from nightwire.schemas.serving import Login, Token
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess, Login, Token
 
 Who = Login | Token | None
 """Who asks; None where Kafka asks nobody."""
@@ -41,7 +40,9 @@ def refusal(error: KafkaError, topic: str, group: str = "") -> RefusedError:
         KafkaError.INCONSISTENT_GROUP_PROTOCOL,
     )
     what = f"group {group}" if about_group else f"topic {topic}"
-    return RefusedError(STATUS.get(error.code(), 503), f"{what}: {error.str()}")
+    if (status := STATUS.get(error.code(), 503)) == 401:
+        return RefusedError(status, f"{what}: Kafka lets you in no more: the password or token has ended")
+    return RefusedError(status, f"{what}: {error.str()}")
 
 
 def properties_of(access: KafkaAccess, bootstrap: str, who: Who) -> dict[str, Any]:

@@ -45,12 +45,16 @@ class Mediator:
         bootstrap: Kafka's address.
         registry: The schema registry's; empty where there is none.
         collected: Where its counters go.
+
+    Attributes:
+        ending: Whether the process is about to end: waits and streams end, too.
     """
 
     def __init__(self, bootstrap: str, registry: str, collected: CollectorRegistry) -> None:
         self._bootstrap, self._decoder = bootstrap, AlertDecoder(SchemaRegistry(registry or None))
         self._sessions = Pool[Session](SESSIONS, SESSIONS_OF_ONE)
         self._publishers = Pool[Publisher](PUBLISHERS, 1)
+        self.ending: Callable[[], bool] = lambda: False
         self._writing = Counts[str | bytes]()
         labels = ["direction", "topic"]
         name, what = "nightwire_mediator", "read (out) and written (in) over HTTP, by topic."
@@ -86,7 +90,9 @@ class Mediator:
         while True:
             wait = min(SLICE, max(0.0, deadline - time.monotonic()))
             found = await self._reading(key, partial(self._batch, session, question, wait))
-            if found is not None or time.monotonic() >= deadline or await http.is_disconnected():
+            if found is not None or time.monotonic() >= deadline or self.ending():
+                break
+            if await http.is_disconnected():
                 break
         if found is None:
             session.check_there()
@@ -106,7 +112,7 @@ class Mediator:
         """Yield events until the client leaves, his token ends, or Kafka refuses."""
         body, spoke = first or b": \n\n", time.monotonic()
         try:
-            while True:
+            while not self.ending():
                 _check_time(who)
                 if body or time.monotonic() - spoke > PING:
                     yield body or b": \n\n"
@@ -161,7 +167,7 @@ class Mediator:
         there = zip(records, said, strict=True)
         self._count("in", topic, [len(record.value or b"") for record, one in there if "offset" in one])
         if failed := [one for one in said if "status" in one]:
-            await self._publishers.drop(Key(user))
+            self._publishers.drop(Key(user))
             if not many:
                 raise RefusedError(failed[0]["status"], failed[0]["message"])
         statuses = {one.get("status", 200) for one in said}
@@ -174,7 +180,7 @@ class Mediator:
         except RegistryAwayError as error:
             raise RefusedError(503, str(error)) from error
         except RefusedError:
-            await self._sessions.drop(key)
+            self._sessions.drop(key)
             raise
 
     @contextmanager

@@ -59,6 +59,7 @@ class Pool(Generic[Kept]):
     def __init__(self, most: int, most_of_one: int) -> None:
         self._most, self._most_of_one = most, most_of_one
         self._kept: dict[Key, asyncio.Future[Kept]] = {}
+        self._closing: set[asyncio.Future[None]] = set()
         self._cleaning: asyncio.Task[None] | None = None
 
     async def get(self, key: Key, make: Callable[[], Kept]) -> Kept:
@@ -80,10 +81,13 @@ class Pool(Generic[Kept]):
         made = self._kept.get(key)
         return made.result() if made is not None and made.done() else None
 
-    async def drop(self, key: Key) -> None:
-        """Close the client of *key*."""
-        if (made := self._kept.pop(key, None)) is not None:
-            await in_thread((await made).close)
+    def drop(self, key: Key) -> None:
+        """Close the client of *key*, if it is there; nobody waits for it."""
+        if (kept := self.there(key)) is not None:
+            del self._kept[key]
+            closing = asyncio.ensure_future(in_thread(kept.close))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _check_room(self, key: Key) -> None:
         if len(self._kept) >= self._most:
@@ -102,7 +106,7 @@ class Pool(Generic[Kept]):
                 then = time.monotonic() - IDLE
                 for key, made in list(self._kept.items()):
                     if made.done() and made.result().used < then:
-                        await self.drop(key)
+                        self.drop(key)
         finally:
             made_ones = [made for made in self._kept.values() if made.done() and not made.cancelled()]
             with ThreadPoolExecutor(16) as threads:

@@ -82,8 +82,9 @@ class Publisher:
 
     def _produce(self, topic: str, record: Outgoing, heard: Any) -> None:
         if len(record.value or b"") > MAX_MESSAGE:
-            return heard(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, f"longer than {MAX_MESSAGE} bytes"), None)
-        options = {} if record.partition is None else {"partition": record.partition}
+            heard(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, f"longer than {MAX_MESSAGE} bytes"), None)
+            return
+        options: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
         try:
             headers = list(record.headers)
             produce(

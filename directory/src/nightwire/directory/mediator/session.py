@@ -35,6 +35,8 @@ PASSING = TRANSIENT_ERRORS | {
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
+BROKEN = "Broker transport failure"
+"""Is in the error of a login that was cut short, as by a Kafka that stops: it is tried again."""
 
 
 def cursor(text: str) -> Cursor:
@@ -192,10 +194,13 @@ class Session:
     def _commit(self, offsets: Cursor, *, wait: bool) -> None:
         if offsets:
             positions = [TopicPartition(self.topic, *one) for one in offsets.items()]
-            self._consumer.commit(offsets=positions, asynchronous=not wait)
+            commit: Any = self._consumer.commit  # its type wants to know *wait* beforehand
+            commit(offsets=positions, asynchronous=not wait)
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Begin where the group was, or behind what was acknowledged to an earlier session."""
+        if self._closed:
+            return
         with suppress(KafkaException):  # then records come twice
             held = {one.partition: one.offset for one in consumer.committed(given, timeout=TIMEOUT)}
             ahead = {
@@ -214,5 +219,5 @@ class Session:
     def _heard(self, error: KafkaError) -> None:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._away = error.str()
-        elif error.code() in REFUSALS:
+        elif error.code() in REFUSALS and BROKEN not in error.str():
             self._refused = error

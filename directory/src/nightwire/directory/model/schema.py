@@ -66,7 +66,7 @@ CREATE VIEW peers AS SELECT
               WHERE e.kind = 'consumer' AND m.site = e.site AND m.name = e.name) THEN 'live'
          ELSE coalesce((SELECT t.state FROM streams AS t WHERE t.site = e.site AND t.topic = e.topic),
                        'listed') END AS state,
-    CASE WHEN e.interval > 0 THEN s.now - e.heartbeat END AS silence,            -- s
+    CASE WHEN e.interval > 0 THEN round(s.now - e.heartbeat, 3) END AS silence,  -- s
     (SELECT sum(m.members) FROM members AS m WHERE m.site = e.site AND m.name = e.name) AS members,
     (SELECT t.newest FROM known_topics AS t WHERE t.site = e.site AND t.topic = e.topic) AS newest,
     e.heard,                                                                     -- ms since 1970, UTC

@@ -1,6 +1,7 @@
 """The directory's process: the log followed behind, HTTP in front."""
 
 import logging
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -19,8 +20,7 @@ from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
-from nightwire.schemas.serving import TLSDoor, plain_server, run, tls_server
-from nightwire.schemas.serving.kafka_access import KafkaAccess
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 
 log = logging.getLogger("nightwire.directory")
 
@@ -83,6 +83,8 @@ def serve(settings: Settings) -> None:
         port=settings.metrics_port,
         healthy=lambda: all(server.started for server in servers) and follower.ready,
     )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _leave)
     log.info("the directory of %s on %s", rows.site, settings.url)
     with ExitStack() as exits:
         exits.callback(view.close)
@@ -96,6 +98,10 @@ def serve(settings: Settings) -> None:
         exits.enter_context(present(settings))
         exits.enter_context(forgetting(where.kafka, rows, settings.grace))
         run(servers)
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """Do nothing: uvicorn stops by itself on a signal, and then raises the signal again."""
 
 
 def doors(
@@ -115,7 +121,9 @@ def doors(
     outside = replace(inside, gate=Gate(access, open=False))
     servers = [plain_server(application(inside, answered), settings.host, settings.port)]
     door = settings.door
-    return servers + ([tls_server(application(outside, answered), door)] if door else [])
+    servers += [tls_server(application(outside, answered), door)] if door else []
+    mediator.ending = lambda: any(server.should_exit for server in servers)
+    return servers
 
 
 @contextmanager

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
 from nightwire.schemas.registry.api import ApiError, Request
-from nightwire.schemas.serving import login_of
-from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
+from nightwire.schemas.serving import KafkaAccess, KafkaSilentError, NotLetInError, login_of
 
 SUFFIXES = ("-value", "-key")
 

@@ -40,6 +40,7 @@ BUILT_IN = {
     "overflow": "nightwire.Overflow",
     "seen": "nightwire.Seen",
     "position": "vtp-positions-value",
+    "entry": "directory-value",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
+    from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
     from nightwire.schemas.serving.listeners import (
         TLSDoor,
         hung_up,
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
 __all__ = [
+    "KafkaAccess",
+    "KafkaSilentError",
     "Login",
+    "NotLetInError",
     "ServerTLS",
     "TLSDoor",
     "TLSError",
@@ -37,7 +41,10 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
+        "KafkaAccess": "kafka_access",
+        "KafkaSilentError": "kafka_access",
         "Login": "logins",
+        "NotLetInError": "kafka_access",
         "ServerTLS": "tls",
         "TLSDoor": "listeners",
         "TLSError": "tls",

@@ -47,7 +47,7 @@ def login_of(authorization: str) -> Login | Token | None:
         match kind.lower():
             case "basic":
                 name, colon, password = base64.b64decode(said, validate=True).decode().partition(":")
-                return Login(name, password) if colon and name else None
+                return Login(name, password) if colon and name and "\0" not in name + password else None
             case "bearer":
                 return _token(said.strip())
     except (binascii.Error, ValueError, TypeError, RecursionError):

@@ -1,12 +1,13 @@
 """Requests to the site's own processes over HTTP, with a name and password or a token."""
 
-import ssl
 from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas import MendableError
 from nightwire.schemas.kafka_environment import properties
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 TIMEOUT = 30.0
@@ -73,7 +74,7 @@ def _message(answer: "httpx.Response") -> str:
     )
 
 
-def trusted() -> ssl.SSLContext:
+def trusted() -> "ssl.SSLContext":
     """Return whom to believe: whom the machine believes, and the authority of our Kafka."""
     import httpx
 
