@@ -312,8 +312,8 @@ class Eventful:
         theirs = ["ingest", "--survey", "ztf", "--from", self._stack.kafka]
         self._survey.make("ztf_20260301_programid1", 1)
         with (
-            self.watched("stream", *ours),
-            self.watched("mirror", *theirs, "--topic-pattern", "ztf_{date}_programid1"),
+            self.watched(*ours),
+            self.watched(*theirs, "--topic-pattern", "ztf_{date}_programid1"),
         ):
             at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave)
             with ThreadPoolExecutor(len(at_once)) as pool:
@@ -322,11 +322,9 @@ class Eventful:
             yield
 
     @contextmanager
-    def watched(self, name: str, *words: str) -> Iterator[None]:
-        """Run a process that Prometheus is told of, as the operator's guide says."""
-        page, child_port = self._stack.folder / ".nightwire/prometheus/more" / f"{name}.yml", free_port()
-        page.write_text(f'- {{targets: ["127.0.0.1:{child_port}"], labels: {{process: {name}}}}}\n')
-        child = self._stack.start(*words, "--metrics-port", str(child_port))
+    def watched(self, *words: str) -> Iterator[None]:
+        """Run a process, which Prometheus finds by the directory."""
+        child = self._stack.start(*words, "--metrics-port", str(free_port()))
         try:
             yield
             assert child.poll() is None, child.communicate()

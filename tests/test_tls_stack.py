@@ -332,7 +332,7 @@ def test_no_other_port_is_reached_and_these_say_nothing_without_tls(site: Site, 
     public = {port for name, port in ports.items() if name.startswith("public_")}
     found = json.loads(stranger.python(CONNECTS, SERVER, json.dumps(sorted(ports.values()))))
     assert set(found) == public
-    assert len(public) == 5
+    assert len(public) == 6
     for port in public:
         for said in stranger.python(HEARS, SERVER, str(port)).splitlines():
             assert said == "" or said.startswith(ALERT), said
