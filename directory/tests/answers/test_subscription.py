@@ -48,3 +48,11 @@ def test_a_row_says_where_its_topic_lies(bootstrap: str, kafka: str, registry: s
 def test_what_cannot_be_read_is_said(rows: Rows, why: str) -> None:
     with pytest.raises(SubscribeError, match=why):
         Answer(rows, HERE).subscribe()
+
+
+def test_our_password_is_shown_to_no_other_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(["topic", "bootstrap"], [("a", "chile:9092")])
+    monkeypatch.setenv("KAFKA_SASL_USERNAME", "ann")
+    with pytest.raises(SubscribeError, match="your password of this one is not shown"):
+        Answer(rows, HERE).subscribe()
+    assert asked(Answer(rows, HERE).subscribe(bootstrap="chile:9092"))[1] == "chile:9092"

@@ -46,6 +46,7 @@ def main() -> None:
         fill(view, f"site-{number}", order["records"])
     door = socket.socket()
     door.bind(("127.0.0.1", 0))
+    door.listen(2048)
     answered = Counter("answered", "Requests.", ["path", "status"], registry=CollectorRegistry())
     app = application(Site(view, "site-0", "", Gate(KafkaAccess({}))), answered)
     emit({"port": door.getsockname()[1]})

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
 from typing import Any
 
+from nightwire.core.kafka import principal
 from nightwire.core.runtime import Endpoints
 from nightwire.schemas import MendableError
 
@@ -47,6 +48,11 @@ def _place(rows: Sequence[Mapping[str, Any]], asked: Endpoints | None) -> dict[s
         )
     if asked is not None and (not named or named[0] in (asked.kafka, asked.public.get("kafka"))):
         return {"bootstrap": asked.kafka, "registry": asked.schema_registry}
+    if asked is not None and principal(asked.kafka):
+        raise SubscribeError(
+            f"the topics lie in another Kafka, {named[0]}, to which your password of this one is not shown: "
+            "set KAFKA_* for that one, and name it with bootstrap="
+        )
     registries = _texts(rows, "registry")
     return {"bootstrap": named[0] if named else None, "registry": registries[0] if registries else None}
 
