@@ -44,7 +44,7 @@ def main() -> None:
     order, view = first_order(), View()
     for number in range(order["sites"]):
         fill(view, f"site-{number}", order["records"])
-    door = socket.socket()
+    door = socket.socket(proto=socket.IPPROTO_TCP)  # so that asyncio lets no answer wait
     door.bind(("127.0.0.1", 0))
     door.listen(2048)
     answered = Counter("answered", "Requests.", ["path", "status"], registry=CollectorRegistry())
