@@ -1,7 +1,6 @@
 """The directory's process: the log followed behind, HTTP in front."""
 
 import logging
-import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -83,8 +82,6 @@ def serve(settings: Settings) -> None:
         port=settings.metrics_port,
         healthy=lambda: all(server.started for server in servers) and follower.ready,
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
     log.info("the directory of %s on %s", rows.site, settings.url)
     with ExitStack() as exits:
         exits.callback(view.close)
@@ -98,10 +95,6 @@ def serve(settings: Settings) -> None:
         exits.enter_context(present(settings))
         exits.enter_context(forgetting(where.kafka, rows, settings.grace))
         run(servers)
-
-
-def _leave(_number: int, _frame: object) -> None:
-    """Do nothing: uvicorn stops by itself on a signal, and then raises the signal again."""
 
 
 def doors(

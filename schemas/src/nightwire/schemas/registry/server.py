@@ -2,7 +2,6 @@
 
 import json
 import logging
-import signal
 from collections.abc import Callable, Iterable
 from functools import partial
 from http import HTTPStatus
@@ -191,18 +190,12 @@ def serve(
         metrics_port,
         lambda: all(server.started for server in servers) and store.ready and kafka.alive(),
     )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _leave)
     log.info("serving schemas on http://%s:%d from %s", host, port, bootstrap)
     try:
         run(servers)
     finally:
         kafka.stop()
         stop_page()
-
-
-def _leave(_number: int, _frame: object) -> None:
-    """Do nothing: uvicorn stops by itself on a signal, and then raises the signal again."""
 
 
 def serve_metrics(

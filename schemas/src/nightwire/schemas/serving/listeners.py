@@ -1,6 +1,8 @@
 """Where a server of HTTP listens: at its usual address, and by TLS beside it."""
 
 import asyncio
+import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,12 +75,22 @@ async def hung_up(_request: Request, _error: Exception) -> Response:
 
 
 def run(servers: list[uvicorn.Server]) -> None:
-    """Run *servers* until a signal stops them: each hands it on to the one before."""
+    """Run *servers* until a signal stops them: each hands it on to the one before.
+
+    What stands behind this call is done after a signal, too.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _leave)
 
     async def serve() -> None:
         await asyncio.gather(*(server.serve() for server in servers))
 
     asyncio.run(serve())
+
+
+def _leave(_number: int, _frame: object) -> None:
+    """Do nothing: uvicorn stops by itself on a signal, and then raises the signal again."""
 
 
 def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.Config:
