@@ -85,7 +85,7 @@ def test_what_gcn_sends_reaches_a_telescope_once_whatever_is_killed_meanwhile(
     patience(lambda: "GCN: reading 1 topics" in gateway.log.read_text(), what="GCN's topic")
     listener = telescope(gateway.subscribers)
     notify(gcn, stream, packets[1], b"not XML", packets[1], packets[2])
-    assert listener.wait_for(2) == packets[1:3]
+    assert sorted(listener.wait_for(2)) == packets[1:3]  # of two partitions
     gateway.kill()
     later = make(gcn, stream.removesuffix("A") + "B")
     notify(gcn, stream, *packets[3:5])
