@@ -17,6 +17,7 @@ from nightwire.core.kafka.clients import (
     retry_while_unavailable,
 )
 from nightwire.core.kafka.entry import answering, enter
+from nightwire.core.kafka.group_offsets import GroupOffsets
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
     END,
@@ -47,6 +48,7 @@ __all__ = [
     "STARTUP_ERRORS",
     "TRANSIENT_ERRORS",
     "DeliveryError",
+    "GroupOffsets",
     "Headers",
     "OffsetTracker",
     "Record",

@@ -15,7 +15,6 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.core.kafka import (
     TRANSIENT_ERRORS,
     TopicPartition,
-    admin,
     consumer,
     end_offsets,
     retry_while_unavailable,
@@ -129,8 +128,7 @@ class Follower:
 
     @cached_property
     def _witnesses(self) -> Witnesses:
-        client = admin(self._bootstrap, client=self._client)
-        return Witnesses(self._bootstrap, self.rows, self._registry, client, self._cluster)
+        return Witnesses(self._bootstrap, self.rows, self._registry, self._client, self._cluster)
 
     def _observe(self) -> None:
         """Look at topics and groups, until told to leave."""

@@ -1,14 +1,14 @@
 """What Kafka itself tells of a site: its topics, their newest records, who reads them."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata  # type: ignore[attr-defined]
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import ClusterMetadata  # type: ignore[attr-defined]
 
-from nightwire.core.kafka import END, NEWEST, TopicPartition, admin, list_offsets
+from nightwire.core.kafka import END, NEWEST, GroupOffsets, TopicPartition, admin, list_offsets
 from nightwire.directory.model import MemberRow, SiteRows
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry
 
@@ -89,7 +89,7 @@ class Witnesses:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
-        client: Whom to ask; else a client of our own.
+        client: librdkafka's properties of who asks; None for ourselves.
         cluster: The Kafka that it has to be, by its id; empty for any.
     """
 
@@ -98,10 +98,10 @@ class Witnesses:
         bootstrap: str,
         rows: SiteRows,
         registry: str = "",
-        client: AdminClient | None = None,
+        client: Mapping[str, Any] | None = None,
         cluster: str = "",
     ) -> None:
-        self._client = admin(bootstrap) if client is None else client  # an idle client is falsy
+        self._client, self._offsets = admin(bootstrap, client=client), GroupOffsets(bootstrap, client=client)
         self._rows, self._cluster = rows, cluster
         self._schemas = SchemaIds(registry)
         self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
@@ -154,20 +154,18 @@ class Witnesses:
             for member in described.members:
                 topics = {one.topic for one in member.assignment.topic_partitions}
                 found.update((name, topic) for topic in topics)
-        lags = self._lags({name for name, _ in found})
+        lags = self._lags(found)
         return [(*key, count, lags.get(key)) for key, count in found.items()]
 
-    def _lags(self, groups: Iterable[str]) -> Mapping[tuple[str, str], int]:
+    def _lags(self, reads: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], int]:
         """Return the records that lie ahead of each group in each topic, where it has committed."""
-        asked = dict[str, Any]()
-        for name in groups:
-            asked |= self._client.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(name)], request_timeout=TIMEOUT
-            )
-        found = Counter[tuple[str, str]]()
-        for name, future in asked.items():
+        topics, found = defaultdict[str, set[str]](set), Counter[tuple[str, str]]()
+        for group, topic in reads:
+            topics[group].add(topic)
+        self._offsets.keep(topics)
+        for group, read in topics.items():
             with suppress(KafkaException):  # it has just gone, or is another's
-                for one in future.result().topic_partitions:
-                    end = self._ends.get((one.topic, one.partition), one.offset)
-                    found[name, one.topic] += max(0, end - one.offset) if one.offset >= 0 else 0
+                asked = [one for one in self._ends if one[0] in read]
+                for one, at in self._offsets.committed(group, asked, timeout=TIMEOUT).items():
+                    found[group, one[0]] += max(0, self._ends[one] - at)
         return found

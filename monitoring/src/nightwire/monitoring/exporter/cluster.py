@@ -2,12 +2,19 @@
 
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException
+from confluent_kafka import OFFSET_BEGINNING, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import Account, from_record
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, admin, all_watermarks, consumer
+from nightwire.core.kafka import (
+    TRANSIENT_ERRORS,
+    GroupOffsets,
+    TopicPartition,
+    admin,
+    all_watermarks,
+    consumer,
+)
 from nightwire.monitoring.exporter.pipeline_state import ClusterState
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -26,8 +33,7 @@ class ClusterObserver:
 
     def __init__(self, bootstrap: str, *, timeout: float = 10.0) -> None:
         self._client: AdminClient = admin(bootstrap)
-        self._bootstrap = bootstrap
-        self._groups: dict[str, Consumer] = {}
+        self._offsets = GroupOffsets(bootstrap)
         self._timeout = timeout
 
     def observe(self) -> ClusterState:
@@ -54,19 +60,9 @@ class ClusterObserver:
 
     def _committed(self, partitions: list[TopicPartition]) -> dict[str, dict[TopicPartition, int]]:
         known = self._client.list_consumer_groups(request_timeout=self._timeout).result()
-        groups = {group.group_id for group in known.valid}
-        for gone in self._groups.keys() - groups:
-            self._groups.pop(gone).close()
-        return {group: self._commits(group, partitions) for group in sorted(groups)}
-
-    def _commits(self, group: str, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        # A client of the group that never joins it: librdkafka's admin call for this aborts the
-        # process when a coordinator's connection breaks (confluentinc/librdkafka#4605).
-        if group not in self._groups:
-            self._groups[group] = consumer(self._bootstrap, group=group)
-        asked = [TopicPartitionOffset(*one) for one in partitions]
-        found = self._groups[group].committed(asked, timeout=self._timeout)
-        return {(at.topic, at.partition): at.offset for at in found if at.error is None and at.offset >= 0}
+        groups = sorted(group.group_id for group in known.valid)
+        self._offsets.keep(groups)
+        return {one: self._offsets.committed(one, partitions, timeout=self._timeout) for one in groups}
 
 
 class AccountsFollower:
