@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from nightwire.directory.gate import RefusedError
 from nightwire.directory.mediator.forms import plain
 from nightwire.directory.mediator.session import cursor, text
+from nightwire.schemas.serving import RefusedError
 
 RECORD: dict[str, Any] = {
     "nan": float("nan"),

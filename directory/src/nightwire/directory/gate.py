@@ -6,21 +6,16 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from nightwire.schemas.serving import KafkaAccess, KafkaSilentError, Login, NotLetInError, Token, login_of
+from nightwire.schemas.serving import (
+    KafkaAccess,
+    KafkaSilentError,
+    Login,
+    NotLetInError,
+    RefusedError,
+    Token,
+    login_of,
+)
 from nightwire.schemas.topics import DIRECTORY
-
-
-class RefusedError(Exception):
-    """A request is refused.
-
-    Args:
-        status: HTTP's.
-        why: For a person.
-    """
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """The process at which users choose passwords and get tokens, by HTTP and by HTTPS."""
 
-import json
 import logging
 import time
 from collections import defaultdict, deque
@@ -25,7 +24,18 @@ from nightwire.core.logins.invitations import Invitation, InvitationError
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
-from nightwire.schemas.serving import Login, TLSDoor, hung_up, login_of, plain_server, run, tls_server
+from nightwire.schemas.serving import (
+    Login,
+    RefusedError,
+    TLSDoor,
+    hung_up,
+    login_of,
+    object_of,
+    plain_server,
+    refusal,
+    run,
+    tls_server,
+)
 from nightwire.schemas.topics import NAME
 
 log = logging.getLogger("nightwire.users")
@@ -39,19 +49,6 @@ MAX_ADDRESSES = 10_000
 DAY = 86_400
 MAX_LIFE = 366 * DAY
 """Longest life of a token. [s]"""
-
-
-class RefusedError(Exception):
-    """A request is refused.
-
-    Args:
-        status: HTTP's.
-        why: For a person.
-    """
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
 
 
 class Tries:
@@ -198,30 +195,14 @@ async def _respond(answer: Answer, tries: Tries, answered: Counter, http: Reques
     address = http.client.host if http.client else ""
     try:
         tries.check(address)
-        asked = await _asked(http)
+        asked = await object_of(http, MAX_BODY)
         login = login_of(http.headers.get("Authorization", ""))
         response = JSONResponse(await run_in_threadpool(answer, asked, address, login))
     except RefusedError as error:
-        headers = {"WWW-Authenticate": 'Basic realm="nightwire"'} if error.status == 401 else None
-        response = JSONResponse({"message": str(error)}, error.status, headers)
+        response = refusal(error.status, str(error))
     response.headers["Cache-Control"] = "no-store"
     answered.labels(http.scope["path"], str(response.status_code)).inc()
     return response
-
-
-async def _asked(http: Request) -> Any:
-    body = bytearray()
-    async for chunk in http.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise RefusedError(413, f"the request is longer than {MAX_BODY} bytes")
-    try:
-        asked = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(400, "the body is no JSON") from error
-    if not isinstance(asked, dict):
-        raise RefusedError(400, "the body is no JSON object")
-    return asked
 
 
 def serve(

@@ -7,8 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from nightwire.core.kafka import answering, identity
-from nightwire.directory.gate import RefusedError
-from nightwire.schemas.serving import KafkaAccess, Login, Token
+from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
 Who = Login | Token | None
 """Who asks; None where Kafka asks nobody."""

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
 from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
@@ -22,7 +22,7 @@ from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch,
 from nightwire.directory.mediator.questions import Asked, asked
 from nightwire.directory.mediator.session import Session, text
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry
-from nightwire.schemas.serving import Token
+from nightwire.schemas.serving import RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
 
 SLICE = 0.25
@@ -161,7 +161,7 @@ class Mediator:
             publisher = await self._publishers.get(
                 Key(user), lambda: Publisher(properties_of(gate.access, self._bootstrap, who))
             )
-            body = await _body(http, MAX_BATCH if many else MAX_MESSAGE)
+            body = await body_of(http, MAX_BATCH if many else MAX_MESSAGE)
             records = await in_thread(partial(batch, body)) if many else [raw(body, http.headers)]
             said = await in_thread(partial(publisher.publish, topic, records))
         there = zip(records, said, strict=True)
@@ -244,12 +244,3 @@ def _check_time(who: Who) -> None:
 
 def _user(who: Who, http: Request) -> str | bytes:
     return who.digest if who is not None else http.client.host if http.client else ""
-
-
-async def _body(http: Request, most: int) -> bytes:
-    body = bytearray()
-    async for chunk in http.stream():
-        body += chunk
-        if len(body) > most:
-            raise RefusedError(413, f"the request is longer than {most} bytes")
-    return bytes(body)

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import anyio
 
-from nightwire.directory.gate import RefusedError
+from nightwire.schemas.serving import RefusedError
 
 IDLE = 60.0
 """How long a client is kept that nobody uses. [s]"""

@@ -12,8 +12,8 @@ from urllib.parse import unquote_to_bytes
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nightwire.core.kafka import PRODUCER, Headers, produce
-from nightwire.directory.gate import RefusedError
 from nightwire.directory.mediator.entering import check_topic, refusal
+from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import MAX_MESSAGE
 
 MAX_BATCH, MAX_RECORDS = 8 << 20, 10_000

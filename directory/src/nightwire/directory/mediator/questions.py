@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 from starlette.requests import Request
 
-from nightwire.directory.gate import RefusedError
 from nightwire.directory.mediator.session import Cursor, cursor
+from nightwire.schemas.serving import RefusedError
 
 Form = Literal["json", "avro", "raw"]
 

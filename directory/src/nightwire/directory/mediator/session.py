@@ -11,8 +11,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from nightwire.core.kafka import CONSUMER, REFUSALS, TRANSIENT_ERRORS
-from nightwire.directory.gate import RefusedError
 from nightwire.directory.mediator.entering import TIMEOUT, check_topic, refusal
+from nightwire.schemas.serving import RefusedError
 
 Cursor = Mapping[int, int]
 """By partition, the offset behind the last record that is done."""

@@ -1,6 +1,5 @@
 """The directory over HTTP: questions, entries, and what others read of it."""
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +18,13 @@ from nightwire.core.presence import EntryError, entry, entry_key
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
-from nightwire.directory.gate import Gate, RefusedError
+from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
 from nightwire.directory.page import SAFE, graph, static
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas.records import ENTRY
-from nightwire.schemas.serving import hung_up
+from nightwire.schemas.serving import RefusedError, hung_up, object_of, refusal
 from nightwire.schemas.topics import DIRECTORY
 
 MAX_BODY = 128 << 10
@@ -96,7 +95,9 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
     """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
     await site.gate.may_read(http)
     site.check_ready()
-    sql = http.query_params.get("sql") if http.method == "GET" else (await _said(http)).get("sql")
+    sql = (
+        http.query_params.get("sql") if http.method == "GET" else (await object_of(http, MAX_BODY)).get("sql")
+    )
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     form = http.query_params.get("as", "json")
@@ -106,7 +107,7 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
 
 async def add(site: Site, http: Request) -> Response:
     """List an entry: by who may write the directory, or by its owner."""
-    said = await _said(http)
+    said = await object_of(http, MAX_BODY)
     if unknown := said.keys() - FIELDS:
         raise RefusedError(400, f"{', '.join(sorted(unknown))}: there are {', '.join(sorted(FIELDS))}")
     texts = {name: said.get(name, "") for name in FIELDS - {"endpoints", "capabilities"}}
@@ -178,28 +179,11 @@ async def _respond(answer: Answering, answered: Counter, http: Request) -> Respo
     try:
         response = await answer(http)
     except (RefusedError, QueryError, EntryError) as error:
-        status = error.status if isinstance(error, RefusedError) else 400
-        headers = {"WWW-Authenticate": 'Basic realm="nightwire"'} if status == 401 else None
-        response = JSONResponse({"message": str(error)}, status, headers)
+        response = refusal(error.status if isinstance(error, RefusedError) else 400, str(error))
     except DeliveryError as error:
-        response = JSONResponse({"message": str(error)}, 503)
+        response = refusal(503, str(error))
     response.headers["Cache-Control"] = "no-store"
     answered.labels(
         http.scope["route"].path if "route" in http.scope else "", str(response.status_code)
     ).inc()
     return response
-
-
-async def _said(http: Request) -> dict[str, Any]:
-    body = bytearray()
-    async for chunk in http.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise RefusedError(413, f"the request is longer than {MAX_BODY} bytes")
-    try:
-        said = json.loads(body or b"{}")
-    except (ValueError, RecursionError) as error:
-        raise RefusedError(400, "the body is no JSON") from error
-    if not isinstance(said, dict):
-        raise RefusedError(400, "the body is no JSON object")
-    return said

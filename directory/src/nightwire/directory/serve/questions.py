@@ -5,8 +5,8 @@ from collections import Counter
 import anyio
 
 from nightwire.directory.answers import FORMS, Answer
-from nightwire.directory.gate import RefusedError
 from nightwire.directory.model import Rows, TooLongError, View
+from nightwire.schemas.serving import RefusedError
 
 QUICK = 0.005
 """Time that a question has before it goes behind the others. [s]"""

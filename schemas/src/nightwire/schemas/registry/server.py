@@ -20,7 +20,16 @@ from nightwire.schemas.registry.access import WriteAccess
 from nightwire.schemas.registry.api import Api, ApiError, Request
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.store import Store
-from nightwire.schemas.serving import TLSDoor, hung_up, plain_server, run, serve_wsgi, tls_server
+from nightwire.schemas.serving import (
+    RefusedError,
+    TLSDoor,
+    body_of,
+    hung_up,
+    plain_server,
+    run,
+    serve_wsgi,
+    tls_server,
+)
 
 
 class Metrics:
@@ -127,24 +136,17 @@ def application(endpoints: Iterable[tuple[str, str, Endpoint]], metrics: Metrics
 
 async def _respond(answer: Endpoint, metrics: Metrics, http: HttpRequest) -> Response:
     try:
-        body, login = await _body(http), http.headers.get("Authorization", "")
+        body, login = await body_of(http, MAX_BODY), http.headers.get("Authorization", "")
         request = Request(http.path_params, dict(http.query_params), body, login)
         response = _json(await run_in_threadpool(answer, request), 200)
+    except RefusedError as error:
+        response = _json({"error_code": error.status, "message": str(error)}, error.status)
     except ApiError as error:
         response = _json({"error_code": error.code, "message": str(error)}, error.status)
         if error.status == HTTPStatus.UNAUTHORIZED:
             response.headers["WWW-Authenticate"] = 'Basic realm="schema registry"'
     metrics.requests.labels(http.method, str(response.status_code)).inc()
     return response
-
-
-async def _body(http: HttpRequest) -> bytes:
-    body = bytearray()
-    async for chunk in http.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise ApiError(413, f"the request is longer than {MAX_BODY} bytes")
-    return bytes(body)
 
 
 def _json(value: Any, status: int) -> Response:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         tls_server,
     )
     from nightwire.schemas.serving.logins import Login, Token, login_of
+    from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
@@ -23,14 +24,18 @@ __all__ = [
     "KafkaSilentError",
     "Login",
     "NotLetInError",
+    "RefusedError",
     "ServerTLS",
     "TLSDoor",
     "TLSError",
     "Token",
+    "body_of",
     "hung_up",
     "load_identity",
     "login_of",
+    "object_of",
     "plain_server",
+    "refusal",
     "run",
     "serve_wsgi",
     "tls_door",
@@ -45,14 +50,18 @@ __getattr__ = on_demand(
         "KafkaSilentError": "kafka_access",
         "Login": "logins",
         "NotLetInError": "kafka_access",
+        "RefusedError": "requests",
         "ServerTLS": "tls",
         "TLSDoor": "listeners",
         "TLSError": "tls",
         "Token": "logins",
+        "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
+        "object_of": "requests",
         "plain_server": "listeners",
+        "refusal": "requests",
         "run": "listeners",
         "serve_wsgi": "wsgi",
         "tls_door": "listeners",
