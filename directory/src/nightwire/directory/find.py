@@ -26,16 +26,13 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
         NoStackError: There is no Kafka to ask.
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    from nightwire.core.kafka import login
-    from nightwire.core.presence import NobodyAnswersError, SiteHttpError, request
+    from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory
     from nightwire.core.runtime import find_endpoints
     from nightwire.directory.model import QueryError
 
     where = find_endpoints(bootstrap)
-    if where.directory is None:
-        return read_log(where, sql)
     try:
-        answer = request("POST", f"{where.directory}/query", json={"sql": sql}, login=login(where.kafka))
+        answer = ask_directory(where, "POST", "/query", json={"sql": sql})
     except NobodyAnswersError:
         return read_log(where, sql)
     except SiteHttpError as error:
@@ -58,14 +55,12 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
         NoStackError: There is no Kafka to ask.
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    from nightwire.core.kafka import login
-    from nightwire.core.presence import NobodyAnswersError, request, site_name
+    from nightwire.core.presence import NobodyAnswersError, ask_directory, site_name
     from nightwire.core.runtime import find_endpoints
 
     where = find_endpoints(bootstrap)
-    if where.directory is not None:
-        with suppress(NobodyAnswersError):
-            return request("GET", f"{where.directory}/export/{form}", login=login(where.kafka)).content
+    with suppress(NobodyAnswersError):
+        return ask_directory(where, "GET", f"/export/{form}").content
     with log_view(where) as view:
         return EXPORTS[form][1](view, site_name())
 

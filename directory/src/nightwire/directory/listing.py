@@ -3,8 +3,7 @@
 from typing import Any
 from urllib.parse import quote
 
-from nightwire.core.kafka import login
-from nightwire.core.presence import NobodyAnswersError, entry, entry_key, request, site_name
+from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key, site_name
 from nightwire.core.runtime import Endpoints, find_endpoints
 from nightwire.directory.following import write
 from nightwire.schemas.records import ENTRY
@@ -43,10 +42,8 @@ def remove(bootstrap: str | None, kind: str, name: str) -> None:
 
 def _told(where: Endpoints, method: str, path: str, **more: Any) -> bool:
     """Tell the directory's process; return whether there is one."""
-    if where.directory is None:
-        return False
     try:
-        request(method, where.directory + path, login=login(where.kafka), **more)
+        ask_directory(where, method, path, **more)
     except NobodyAnswersError:
         return False
     return True

@@ -3,13 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
-from urllib.parse import unquote
 
 import click
 
-from nightwire.core.kafka import login
-from nightwire.core.presence import NobodyAnswersError, SiteHttpError, request
-from nightwire.core.runtime import Endpoints, find_endpoints
+from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory, home_of
+from nightwire.core.runtime import find_endpoints
 from nightwire.schemas import MendableError
 
 EVERY = 2.0
@@ -19,6 +17,10 @@ ABSENT = 5
 little yet."""
 QUESTION = "SELECT DISTINCT site, topic, bootstrap FROM channels WHERE ({}\n) ORDER BY topic"
 WRONG = 400
+UNKNOWN = (
+    "--where asks the directory, and none is known: start one with `nightwire up` or "
+    "`nightwire directory serve`, or name one with NIGHTWIRE_DIRECTORY=URL"
+)
 
 
 class NoDirectoryError(MendableError):
@@ -77,15 +79,15 @@ class TopicsWhere:
 
     def _ask(self) -> set[str]:
         """Return the topics of this site; say once which of others are left out."""
-        url = _directory(self._where)
+        if self._where.directory is None:
+            raise NoDirectoryError(UNKNOWN)
         try:
-            asked = {"sql": self._question}
-            answer = request("POST", f"{url}/query", json=asked, login=login(self._where.kafka))
+            answer = ask_directory(self._where, "POST", "/query", json={"sql": self._question})
         except NobodyAnswersError as error:
             raise NoDirectoryError(f"{error}: `nightwire directory serve` starts a directory") from error
         except SiteHttpError as error:
             raise ValueError(str(error)) if error.status == WRONG else error from None
-        home = unquote(answer.headers.get("Nightwire-Site", ""))
+        home = home_of(answer)
         found = {(str(row["topic"]), row["site"], row["bootstrap"]) for row in answer.json()}
         self._tell_elsewhere({(site, bootstrap) for _, site, bootstrap in found if site != home})
         return {topic for topic, site, _ in found if site == home}
@@ -103,12 +105,3 @@ class TopicsWhere:
             click.echo(f"chosen: {topic}", err=True)
         for topic in sorted(before.keys() - self._absent):
             click.echo(f"no longer chosen: {topic}", err=True)
-
-
-def _directory(where: Endpoints) -> str:
-    if where.directory is None:
-        raise NoDirectoryError(
-            "--where asks the directory, and none is known: start one with `nightwire up` or "
-            "`nightwire directory serve`, or name one with NIGHTWIRE_DIRECTORY=URL"
-        )
-    return where.directory

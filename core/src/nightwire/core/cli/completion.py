@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from nightwire.core.runtime import Endpoints
 
 TIMEOUT = 0.5
 """Longest wait for the directory, and for Kafka. [s]"""
@@ -69,9 +72,13 @@ def _names(ctx: click.Context, view: str, column: str, topic: str, typed: str) -
     """Return names that begin with what was *typed*; none where nobody can be asked: it is no time
     for errors.
     """
+    from confluent_kafka import KafkaException
+
+    from nightwire.schemas import MendableError
+
     try:
         return _asked(ctx, view, column, topic, typed)
-    except Exception:  # noqa: BLE001  (whatever it is, the person goes on typing)
+    except (MendableError, KafkaException, OSError, LookupError, TypeError, ValueError):
         return []
 
 
@@ -80,27 +87,24 @@ def _asked(ctx: click.Context, view: str, column: str, topic: str, typed: str) -
     from nightwire.core.runtime import find_endpoints
 
     where = find_endpoints(ctx.params.get("bootstrap"))
-    if where.directory is not None:
-        begins = f"substr({column}, 1, {len(typed)}) = {_quoted(typed)}"
-        names = f"SELECT DISTINCT site, {column} AS name FROM {view} WHERE {begins}"  # noqa: S608
-        with suppress(SiteHttpError):
-            return _answer(where.directory, where.kafka, f"{names} ORDER BY name LIMIT {MOST}")
+    begins = f"substr({column}, 1, {len(typed)}) = {_quoted(typed)}"
+    names = f"SELECT DISTINCT site, {column} AS name FROM {view} WHERE {begins}"  # noqa: S608
+    with suppress(SiteHttpError):
+        return _answer(where, f"{names} ORDER BY name LIMIT {MOST}")
     found = {match[1] for one in _topics(where.kafka) if (match := re.fullmatch(topic, one))}
     return sorted(name for name in found if name.startswith(typed))[:MOST]
 
 
-def _answer(directory: str, kafka: str, sql: str) -> list[str]:
+def _answer(where: "Endpoints", sql: str) -> list[str]:
     """Return the names in the answer to *sql*, of the directory's own site.
 
     Raises:
         SiteHttpError: It refuses, or does not answer.
     """
-    from nightwire.core.kafka import login
-    from nightwire.core.presence import request
+    from nightwire.core.presence import ask_directory, home_of
 
-    asked, who = {"sql": sql}, login(kafka)
-    answer = request("POST", f"{directory}/query", json=asked, login=who, timeout=TIMEOUT)
-    home = unquote(answer.headers.get("Nightwire-Site", ""))
+    answer = ask_directory(where, "POST", "/query", json={"sql": sql}, timeout=TIMEOUT)
+    home = home_of(answer)
     return [row["name"] for row in answer.json() if row["site"] == home and row["name"]]
 
 

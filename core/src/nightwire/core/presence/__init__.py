@@ -1,5 +1,6 @@
 """How a process tells the directory that it is there, and asks others of the site."""
 
+from nightwire.core.presence.ask_directory import ask_directory, home_header, home_of
 from nightwire.core.presence.registrar import (
     HEARTBEAT,
     KINDS,
@@ -23,9 +24,12 @@ __all__ = [
     "NobodyAnswersError",
     "Presence",
     "SiteHttpError",
+    "ask_directory",
     "check_entry",
     "entry",
     "entry_key",
+    "home_header",
+    "home_of",
     "metrics_at",
     "registered",
     "request",

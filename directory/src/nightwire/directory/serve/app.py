@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
@@ -14,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nightwire.core.kafka import DeliveryError
-from nightwire.core.presence import EntryError, entry, entry_key
+from nightwire.core.presence import EntryError, entry, entry_key, home_header
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
@@ -29,8 +28,6 @@ from nightwire.schemas.topics import DIRECTORY
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
-SITE = "Nightwire-Site"
-"""Header of an answer: whose directory this is, percent-encoded."""
 FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
 """What may be said of an entry."""
 
@@ -102,7 +99,7 @@ async def query(site: Site, asked: Questions, http: Request) -> Response:
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     form = http.query_params.get("as", "json")
     media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
-    return Response(body, media_type=media_type, headers={SITE: quote(site.name)})
+    return Response(body, media_type=media_type, headers=home_header(site.name))
 
 
 async def add(site: Site, http: Request) -> Response:
