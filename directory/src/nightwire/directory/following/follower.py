@@ -17,6 +17,7 @@ from nightwire.core.kafka import (
     TopicPartition,
     consumer,
     end_offsets,
+    read_until,
     retry_while_unavailable,
 )
 from nightwire.directory.following.log import MIRRORS, apply
@@ -192,18 +193,10 @@ def load(bootstrap: str, rows: SiteRows, registry: str = "", *, timeout: float =
     """
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
-        todo, deadline = assign(reader), time.monotonic() + timeout
-        while todo:
-            messages = reader.consume(BATCH, POLL)
-            if messages:
-                deadline = time.monotonic() + timeout
-            elif time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer for {timeout:g} s"))
-            with rows.batch():
-                for message in messages:
-                    if message.error() is None:
-                        apply(rows, message)
-            todo -= reached(messages)
+        there = sorted({topic for topic, _ in assign(reader)})
+        with rows.batch():
+            for message in read_until(reader, end_offsets(reader, there), patience=timeout):
+                apply(rows, message)
     finally:
         reader.close()
     witnesses = Witnesses(bootstrap, rows, registry)
