@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -80,12 +80,11 @@ class Session:
         self._refused: KafkaError | None = None
         own = {"group.id": group, "error_cb": self._heard}
         self._consumer = Consumer({**CONSUMER, **client, **LIMITS, **own})
-        try:
+        with ExitStack() as failed:
+            failed.callback(self._consumer.close)
             check_topic(self._consumer, topic)
             self._consumer.subscribe([topic], on_assign=self._given, on_revoke=self._taken)
-        except BaseException:
-            self._consumer.close()
-            raise
+            failed.pop_all()
 
     @property
     def delivered(self) -> Cursor:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from nightwire.core.kafka import DeliveryError, identity
 from nightwire.core.presence import entry_key, metrics_at, registered, site_name
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop
-from nightwire.directory.following import Follower, write
+from nightwire.directory.following import Follower, write_all
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
@@ -130,8 +130,10 @@ def present(settings: Settings) -> Iterator[None]:
         registered(where.kafka, site_name(), kind="site", endpoints=said | dict(where.public)),
         registered(where.kafka, "directory", endpoints=endpoints),
     ):
-        yield
-    stop.set()
+        try:
+            yield
+        finally:
+            stop.set()
 
 
 def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> None:
@@ -149,7 +151,7 @@ def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> N
     )
     sites.set_function(lambda: neighbours.refused)
     known = Gauge("nightwire_directory_entries", "Entries known, of all sites.", registry=collected)
-    known.set_function(lambda: view.query("SELECT count(*) FROM peers").rows[0][0])
+    known.set_function(lambda: view.query("SELECT count(*) FROM entries").rows[0][0])
 
 
 @contextmanager
@@ -159,11 +161,15 @@ def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
 
     def look() -> None:
         while not stop.wait(min(LOOK, grace)):
-            for kind, name in rows.forgettable(grace):
-                with suppress(DeliveryError):  # tried again at the next look
-                    write(bootstrap, entry_key({"site": rows.site, "kind": kind, "name": name}), None)
-                    log.info("%s %s is taken out: it has been gone for %.0f h", kind, name, grace / 3600)
+            old = rows.forgettable(grace)
+            gone = [entry_key({"site": rows.site, "kind": kind, "name": name}) for kind, name in old]
+            with suppress(DeliveryError):  # tried again at the next look
+                write_all(bootstrap, dict.fromkeys(gone))
+                for key in gone:
+                    log.info("%s is taken out: it has been gone for %.0f h", key, grace / 3600)
 
     Thread(target=look, name="directory-forget", daemon=True).start()
-    yield
-    stop.set()
+    try:
+        yield
+    finally:
+        stop.set()
