@@ -1,9 +1,19 @@
 """A process tells the directory that it is there, and is never held up by it."""
 
+import socket
+
 import pytest
 
 from nightwire.core.kafka import ensure_topics, read_to_end
-from nightwire.core.presence import MAX_CAPABILITIES, EntryError, entry, entry_key, registered
+from nightwire.core.presence import (
+    MAX_CAPABILITIES,
+    EntryError,
+    entry,
+    entry_key,
+    metrics_at,
+    reached_at,
+    registered,
+)
 from nightwire.schemas import records
 from nightwire.schemas.topics import DIRECTORY, settings
 
@@ -39,3 +49,23 @@ def test_a_process_comes_and_says_goodbye(kafka: str) -> None:
     said = [records.ENTRY.decode(one.value() or b"") for one in found]
     assert [one["ended"] for one in said] == [False, True]
     assert len({one["instance"] for one in said}) == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("127.0.0.1", "127.0.0.1:8083"),
+        ("::1", "[::1]:8083"),
+        ("0.0.0.0", f"{socket.gethostname()}:8083"),  # noqa: S104  (what a container listens on)
+        ("::", f"{socket.gethostname()}:8083"),
+    ],
+)
+def test_who_listens_everywhere_is_reached_by_the_name_of_his_machine(host: str, found: str) -> None:
+    assert reached_at(host, 8083) == found
+
+
+def test_pages_of_metrics_are_found_by_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTWIRE_METRICS_HOST", "0.0.0.0")  # noqa: S104
+    here = f"{socket.gethostname()}:9400"
+    assert metrics_at(9400, spark="/spark") == {"metrics": here, "metrics:spark": f"{here}/spark"}
+    assert metrics_at(0, spark="/spark") == {}

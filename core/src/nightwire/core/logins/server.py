@@ -21,7 +21,7 @@ from starlette.routing import Route
 from nightwire.core.access.passwords import PasswordError, checked_password, set_password
 from nightwire.core.kafka import REFUSALS, admin, answering, identity
 from nightwire.core.logins.invitations import Invitation, InvitationError
-from nightwire.core.presence import metrics_at, registered
+from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import MetricsPage
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
 from nightwire.schemas.serving import (
@@ -240,7 +240,7 @@ def serve(
         page.start()
     log.info("passwords and tokens on http://%s:%d", host, port)
     try:
-        endpoints = {"http": f"http://{host}:{port}"} | metrics_at(metrics_port)
+        endpoints = {"http": f"http://{reached_at(host, port)}"} | metrics_at(metrics_port)
         with registered(bootstrap, "users", endpoints=endpoints):
             run(servers)
     finally:

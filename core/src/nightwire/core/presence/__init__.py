@@ -11,6 +11,7 @@ from nightwire.core.presence.registrar import (
     entry,
     entry_key,
     metrics_at,
+    reached_at,
     registered,
     site_name,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "home_header",
     "home_of",
     "metrics_at",
+    "reached_at",
     "registered",
     "request",
     "site_name",

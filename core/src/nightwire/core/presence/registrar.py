@@ -165,6 +165,12 @@ def registered(bootstrap: str, name: str, *, kind: str = "process", **more: Any)
     presence.goodbye()  # who fails says none, and is missed
 
 
+def reached_at(host: str, port: int) -> str:
+    """Return the ``HOST:PORT`` at which others of the site reach what listens on *host*."""
+    named = socket.gethostname() if host in EVERYWHERE else host
+    return f"[{named}]:{port}" if ":" in named else f"{named}:{port}"
+
+
 def metrics_at(port: int, **pages: str) -> dict[str, str]:
     """Return the endpoints of a page of metrics, by which Prometheus finds it; none for port 0.
 
@@ -172,7 +178,6 @@ def metrics_at(port: int, **pages: str) -> dict[str, str]:
         port: Of the page.
         pages: Paths of further pages there, by Prometheus' job.
     """
-    named = os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
-    at = f"{socket.gethostname() if named in EVERYWHERE else named}:{port}"
+    at = reached_at(os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1"), port)
     found = {"metrics": at} | {f"metrics:{job}": at + path for job, path in pages.items()}
     return found if port else {}

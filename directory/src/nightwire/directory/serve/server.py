@@ -10,7 +10,7 @@ import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from nightwire.core.kafka import DeliveryError, identity
-from nightwire.core.presence import entry_key, metrics_at, registered, site_name
+from nightwire.core.presence import entry_key, metrics_at, reached_at, registered, site_name
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop
 from nightwire.directory.following import Follower, write_all
 from nightwire.directory.gate import Gate
@@ -59,8 +59,8 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """Where it is asked on this machine."""
-        return f"http://{self.host}:{self.port}"
+        """Where others of the site ask it."""
+        return f"http://{reached_at(self.host, self.port)}"
 
 
 def serve(settings: Settings) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.presence import metrics_at, registered
+from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import (
     Endpoints,
     MetricsPage,
@@ -259,17 +259,19 @@ def presence(settings: Settings, metrics_port: int) -> dict[str, Any]:
     feeds = settings.subscribers.feeds
     doors = {"vtp_authors": settings.authors.address, "vtp_subscribers": feeds[0].address}
     listed = [
-        {"name": feed.name, "topics": list(feed.topics), "endpoint": _spelt(feed.address)} for feed in feeds
+        {
+            "name": feed.name,
+            "topics": list(feed.topics),
+            "endpoint": reached_at(feed.address.host, feed.address.port),
+        }
+        for feed in feeds
     ]
     return {
         "topic": VOEVENTS,
-        "endpoints": {name: _spelt(at) for name, at in doors.items()} | metrics_at(metrics_port),
+        "endpoints": {name: reached_at(at.host, at.port) for name, at in doors.items()}
+        | metrics_at(metrics_port),
         "capabilities": {"ivoid": settings.ivoid, "feeds": listed},
     }
-
-
-def _spelt(at: Address) -> str:
-    return f"{at.host}:{at.port}"
 
 
 @contextmanager
