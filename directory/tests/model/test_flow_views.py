@@ -1,24 +1,12 @@
 """Who writes and who reads each topic."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from directory.tests.sample import HOSTILE, fill
+from directory.tests.sample import HOSTILE
 from nightwire.core.presence import entry
 from nightwire.directory.model import SiteRows, View
 
 
-@pytest.fixture
-def view() -> Iterator[View]:
-    one = View()
-    fill(one)
-    yield one
-    one.close()
-
-
-def test_entries_filters_and_names_of_topics_say_who_writes(view: View) -> None:
-    rows = view.query("SELECT topic, kind, name, state FROM writers ORDER BY topic, kind, name").rows
+def test_entries_filters_and_names_of_topics_say_who_writes(sample_view: View) -> None:
+    rows = sample_view.query("SELECT topic, kind, name, state FROM writers ORDER BY topic, kind, name").rows
     assert rows == [
         ("alerts.lsst", "process", "ingest-lsst", "late"),
         ("alerts.sim", "process", "stream", "live"),
@@ -32,8 +20,8 @@ def test_entries_filters_and_names_of_topics_say_who_writes(view: View) -> None:
     ]
 
 
-def test_groups_filters_and_feeds_read(view: View) -> None:
-    rows = view.query(
+def test_groups_filters_and_feeds_read(sample_view: View) -> None:
+    rows = sample_view.query(
         "SELECT topic, kind, name, members, lag, state FROM readers ORDER BY topic, kind, name"
     ).rows
     assert rows == [
@@ -46,10 +34,10 @@ def test_groups_filters_and_feeds_read(view: View) -> None:
     ]
 
 
-def test_capabilities_that_are_no_json_hurt_nobody_else(view: View) -> None:
-    rows = SiteRows(view, "other")
+def test_capabilities_that_are_no_json_hurt_nobody_else(sample_view: View) -> None:
+    rows = SiteRows(sample_view, "other")
     said = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 2.0, "ended": False}
     with rows.batch():
         rows.put({**entry("process", "broken", **said), "endpoints": "{}", "capabilities": "{["}, 1)
-    assert len(view.query("SELECT * FROM feeds").rows) == 2
-    assert view.query("SELECT state FROM processes WHERE name = 'broken'").rows == [("live",)]
+    assert len(sample_view.query("SELECT * FROM feeds").rows) == 2
+    assert sample_view.query("SELECT state FROM processes WHERE name = 'broken'").rows == [("live",)]

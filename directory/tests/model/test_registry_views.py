@@ -1,31 +1,22 @@
 """RegTAP's tables over the directory."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from directory.tests.sample import HOSTILE, fill
+from directory.tests.sample import HOSTILE
 from nightwire.directory.model import QueryError, View, ivoid
 
 IDENTIFIER = re.compile(r"ivo://[\w\d][\w\d\-_\.!~\*'\(\)\+=]{2,}(/[\w\d\-_\.!~\*'\(\)\+=]+)*")
 """`vr:IdentifierURI` of VOResource 1.1."""
 
 
-@pytest.fixture
-def view() -> Iterator[View]:
-    one = View()
-    fill(one)
-    yield one
-    one.close()
-
-
-def test_the_standards_own_question_finds_the_voevents(view: View) -> None:
+def test_the_standards_own_question_finds_the_voevents(sample_view: View) -> None:
     sql = """SELECT ivoid, res_title, access_url FROM rr_resource
         NATURAL JOIN rr_capability NATURAL JOIN rr_interface
         WHERE standard_id = 'ivo://ivoa.net/std/voevent' AND intf_role = 'std' ORDER BY intf_index"""
     identifier = "ivo://local/nightwire/stream/voevents"
-    assert view.query(sql).rows == [
+    assert sample_view.query(sql).rows == [
         (identifier, "voevents", "kafka://127.0.0.1:9092,[::1]:9093/voevents"),
         (identifier, "voevents", "vtp://<x>&:1"),
         (identifier, "voevents", "vtp://127.0.0.1:8099"),
@@ -33,11 +24,11 @@ def test_the_standards_own_question_finds_the_voevents(view: View) -> None:
     ]
 
 
-def test_whose_it_is_and_where_it_is_reached(view: View) -> None:
+def test_whose_it_is_and_where_it_is_reached(sample_view: View) -> None:
     sql = """SELECT res_type, updated, role_name, access_url FROM rr_resource
         NATURAL JOIN rr_res_role NATURAL JOIN rr_interface WHERE base_role = 'creator' AND short_name = ?"""
     found = ("vr:organisation", "2023-11-14T22:13:20", "ann", "https://antares.example:443")
-    assert view.query(sql, "antares").rows == [found]
+    assert sample_view.query(sql, "antares").rows == [found]
 
 
 @pytest.mark.parametrize("site", ["local", "ab", "<site>", "-", "Ω", "a.b-c_d"])
@@ -51,12 +42,12 @@ def test_different_names_make_different_identifiers() -> None:
     assert len({ivoid("local", "process", name) for name in names}) == len(names)
 
 
-def test_what_is_gone_and_what_the_site_says_to_itself_is_left_out(view: View) -> None:
-    titles = {title for (title,) in view.query("SELECT res_title FROM rr_resource").rows}
+def test_what_is_gone_and_what_the_site_says_to_itself_is_left_out(sample_view: View) -> None:
+    titles = {title for (title,) in sample_view.query("SELECT res_title FROM rr_resource").rows}
     assert titles.isdisjoint({"requests.ann", "dead-letters"})
     assert {"alerts.lsst", "ingest-lsst", HOSTILE} <= titles
 
 
-def test_an_identifier_of_what_is_no_text_is_refused(view: View) -> None:
+def test_an_identifier_of_what_is_no_text_is_refused(sample_view: View) -> None:
     with pytest.raises(QueryError):
-        view.query("SELECT ivoid(1, NULL, x'00')")
+        sample_view.query("SELECT ivoid(1, NULL, x'00')")

@@ -259,19 +259,17 @@ def presence(settings: Settings, metrics_port: int) -> dict[str, Any]:
     feeds = settings.subscribers.feeds
     doors = {"vtp_authors": settings.authors.address, "vtp_subscribers": feeds[0].address}
     listed = [
-        {
-            "name": feed.name,
-            "topics": list(feed.topics),
-            "endpoint": reached_at(feed.address.host, feed.address.port),
-        }
-        for feed in feeds
+        {"name": one.name, "topics": list(one.topics), "endpoint": _reached(one.address)} for one in feeds
     ]
     return {
         "topic": VOEVENTS,
-        "endpoints": {name: reached_at(at.host, at.port) for name, at in doors.items()}
-        | metrics_at(metrics_port),
+        "endpoints": {name: _reached(at) for name, at in doors.items()} | metrics_at(metrics_port),
         "capabilities": {"ivoid": settings.ivoid, "feeds": listed},
     }
+
+
+def _reached(at: Address) -> str:
+    return reached_at(at.host, at.port)
 
 
 @contextmanager
