@@ -120,7 +120,7 @@ def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
 @bootstrap_option
 @registry_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8090, show_default=True, help="Port.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8083, show_default=True, help="Port.")
 @metrics_port_option
 @click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines.")
 @click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM).")
@@ -163,8 +163,8 @@ def serve(
 
     \b
     Examples:
-      nightwire directory serve --port 8090
-      curl -d '{"sql": "SELECT name, state FROM processes"}' http://127.0.0.1:8090/query
+      nightwire directory serve --port 8083
+      curl -d '{"sql": "SELECT name, state FROM processes"}' http://127.0.0.1:8083/query
     """
     from nightwire.core.runtime import find_endpoints, setup_logging
     from nightwire.directory.serve.health_watch import Watched

@@ -48,7 +48,7 @@ class Settings:
 
     where: Endpoints
     host: str = "127.0.0.1"
-    port: int = 8090
+    port: int = 8083
     metrics_port: int = 0
     door: TLSDoor | None = None
     tokens: str = ""
