@@ -44,6 +44,8 @@ def test_what_is_added_is_found_until_it_is_removed(site: str) -> None:
         assert "o'hara" in ask(site, "query", sql, "--as", form)
     ask(site, "remove", "broker", "o'hara")
     assert find(sql, bootstrap=site).rows == []
+    empty = CliRunner().invoke(directory, ["query", sql, "--bootstrap", site])
+    assert (empty.exit_code, empty.stdout, empty.stderr) == (0, "", "no rows\n")
 
 
 def test_documents_are_made_of_the_log_where_nobody_answers(site: str, tmp_path: Path) -> None:

@@ -43,13 +43,15 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
     from nightwire.directory.find import find
 
     answer = find(sql, bootstrap=bootstrap)
-    if form == "table":
+    if form != "table":
+        click.echo(answer.form(form)[1], nl=form == "json")
+    elif answer.rows:
         from nightwire.core.cli import Column, Listing, show_tables
 
         rows = [[None if cell is None else str(cell) for cell in row] for row in answer.rows]
         show_tables(Listing(tuple(Column(name) for name in answer.columns), rows))
     else:
-        click.echo(answer.form(form)[1], nl=form == "json")
+        click.echo("no rows", err=True)
 
 
 @directory.command()
