@@ -8,8 +8,8 @@
   two subscriptions, `either` for the alternatives of an advertisement.
 - `Matcher`: ``insert(key, condition)``, ``insert_many``, ``remove(key)``, ``match(table)``; a
   *condition* is a program, or a normal form.
-- `Roots`: ``insert(key, condition)``, ``remove(key)``, ``root_of(key)``, ``roots()``: the
-  subscriptions that no other covers.
+- `Roots`: ``insert(key, condition)``, ``remove(key)``, ``root_of(key)``, ``covered_by(root)``; to
+  iterate over it gives the keys of the subscriptions that no other covers.
 
 It needs NumPy; all is imported when it is asked for.
 """
