@@ -73,12 +73,12 @@ class Axis:
         """How many cells there are."""
         raise NotImplementedError
 
-    def cells_passed(self, cuts: Cuts | None = None) -> tuple[Array, Array, Array, Array]:
-        """Return the first and last cell that intervals touch, and the first and last in them.
+    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:
+        """Return, for each interval, the first and last cell that it touches, and those within it."""
+        raise NotImplementedError
 
-        Args:
-            cuts: Whose intervals; None: all that there are.
-        """
+    def cells_of_all(self) -> Array:
+        """Return the same of all intervals that there are, shape (4, n)."""
         raise NotImplementedError
 
     def _append(self, several: Sequence[Cuts], begin: int) -> None:
@@ -111,7 +111,7 @@ class NumberAxis(Axis):
         super().__init__()
         self._floats = np.zeros((2, 16))
         self._wholes = np.zeros((2, 16), np.int64)
-        self._cuts = np.zeros(0)
+        self._set_cuts(np.zeros(0))
 
     @property
     def cells(self) -> int:  # noqa: D102 - as it is there
@@ -121,21 +121,32 @@ class NumberAxis(Axis):
         """Return the cells of floats, or of whole numbers rounded down to floats."""
         return np.searchsorted(self._cuts, values, side="right")
 
-    def cells_passed(self, cuts: Cuts | None = None) -> tuple[Array, Array, Array, Array]:  # noqa: D102
-        low, high = self._floats[:, : self.size] if cuts is None else _floats(spans(cuts))
+    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:  # noqa: D102
+        return [self._cells(*_closed_floats(*one)) for one in spans(cuts)]
+
+    def _cells(self, low: float, high: float) -> tuple[int, int, int, int]:
+        outer_low, inner_low = _around(low, -math.inf)
+        outer_high, inner_high = _around(high, math.inf)
+        return (
+            bisect_right(self._list, outer_low),
+            bisect_right(self._list, outer_high),
+            0 if low == -math.inf else bisect_left(self._list, inner_low) + 1,
+            bisect_right(self._ends, inner_high) - 1,
+        )
+
+    def cells_of_all(self) -> Array:  # noqa: D102
+        low, high = self._floats[:, : self.size]
         wide_low, wide_high = (np.isfinite(one) & (np.abs(one) >= EXACT) for one in (low, high))
-        below, above = _beside(low, -np.inf), _beside(high, np.inf)
         inner_low = np.where(wide_low, _beside(low, np.inf), low)
         inner_high = np.where(wide_high, _beside(high, -np.inf), high)
-        sure_first = np.where(
-            inner_low == -np.inf, 0, np.searchsorted(self._cuts, inner_low, side="left") + 1
-        )
-        ends = np.append(_beside(self._cuts, -np.inf), np.inf)
-        return (
-            self.cells_of(np.where(wide_low, below, low)),
-            self.cells_of(np.where(wide_high, above, high)),
-            sure_first,
-            np.searchsorted(ends, inner_high, side="right") - 1,
+        sure = np.searchsorted(self._cuts, inner_low, side="left") + 1
+        return np.stack(
+            [
+                self.cells_of(np.where(wide_low, _beside(low, -np.inf), low)),
+                self.cells_of(np.where(wide_high, _beside(high, np.inf), high)),
+                np.where(low == -np.inf, 0, sure),
+                np.searchsorted(self._ends, inner_high, side="right") - 1,
+            ]
         )
 
     def contains(self, slots: Array, values: Array, wholes: Array, wide: Array) -> Array:
@@ -168,7 +179,18 @@ class NumberAxis(Axis):
     def _cut(self) -> None:
         low, high = self._floats[:, : self.size]
         low, high = low[low > -np.inf], high[high < np.inf]
-        self._cuts = _cuts_of(np.concatenate([low, _beside(high, np.inf)]))
+        self._set_cuts(_cuts_of(np.concatenate([low, _beside(high, np.inf)])))
+
+    def _set_cuts(self, cuts: Array) -> None:
+        self._cuts, self._list = cuts, cuts.tolist()
+        self._ends = [*_beside(cuts, -np.inf).tolist(), math.inf]
+
+
+def _around(end: float, outwards: float) -> tuple[float, float]:
+    """Return an end as far out as whole numbers beside it may lie, and as far in."""
+    if abs(end) < EXACT or math.isinf(end):
+        return end, end
+    return math.nextafter(end, outwards), math.nextafter(end, -outwards)
 
 
 def _beside(floats: Array, towards: float) -> Array:
@@ -232,11 +254,12 @@ class TextAxis(Axis):
         known = {one: bisect_right(self._cuts, one) for one in set(values)}
         return np.fromiter(map(known.__getitem__, values), np.int64, len(values))
 
-    def cells_passed(self, cuts: Cuts | None = None) -> tuple[Array, Array, Array, Array]:  # noqa: D102
-        given = zip(self._lows, self._highs, strict=True) if cuts is None else spans(cuts)
-        found = [self._passed(low, high) for low, high in given]
-        first, last, sure_first, sure_last = np.array(found, np.int64).reshape(-1, 4).T
-        return first, last, sure_first, sure_last
+    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:  # noqa: D102
+        return [self._passed(low, high) for low, high in spans(cuts)]
+
+    def cells_of_all(self) -> Array:  # noqa: D102
+        found = [self._passed(low, high) for low, high in zip(self._lows, self._highs, strict=True)]
+        return np.array(found, np.int64).reshape(-1, 4).T
 
     def _passed(self, low: str, high: str | None) -> tuple[int, int, int, int]:
         cuts = self._cuts

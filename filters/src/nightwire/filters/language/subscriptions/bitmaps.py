@@ -98,7 +98,7 @@ class TermBitmaps:
             (self._numbers, some.numbers, 0),
             (self._texts, some.texts, self._numbers.cells),
         ):
-            for first, last, sure_first, sure_last in zip(*axis.cells_passed(cuts), strict=True):
+            for first, last, sure_first, sure_last in axis.cells_of_set(cuts):
                 passed[begin + first : begin + last + 1] = True
                 sure[begin + sure_first : begin + sure_last + 1] = True
         passed[NULL] = sure[NULL] = some.null
@@ -155,7 +155,7 @@ class TermBitmaps:
                 axis.add(*map(list, zip(*some, strict=True)))
 
     def _fill(self, axis: Axis, wanting: Array, begin: int) -> None:
-        first, last, sure_first, sure_last = axis.cells_passed()
+        first, last, sure_first, sure_last = axis.cells_of_all()
         for cell in range(axis.cells):
             passed, sure = np.zeros((2, len(wanting)), bool)
             passed[axis.owners[(first <= cell) & (cell <= last)]] = True
