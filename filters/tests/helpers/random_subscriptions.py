@@ -7,7 +7,14 @@ TERMS = (
     *("id", "visit", "diaSource.psfNdata", "diaSource.parentDiaSourceId", "solar_system_id"),
     *("diaSource.isDipole", "band", "diaSource.reason", "COALESCE(diaSource.reason, 'AP')"),
     *("COALESCE(magnitude, 21)", "COALESCE(ABS(snr), NULL)", "flux / 2", "ra + dec", "LOWER(band)"),
-    *("diaSource.nothing", "diaSource.psfNdata * 2", "diaObject.nDiaSources", "prvDiaSources.ra", "5", "NULL"),
+    *(
+        "diaSource.nothing",
+        "diaSource.psfNdata * 2",
+        "diaObject.nDiaSources",
+        "prvDiaSources.ra",
+        "5",
+        "NULL",
+    ),
 )
 NUMBERS = (
     *("0", "-0.0", "1", "-1", "2", "7", "20.5", "1e999", "-1e999", "1e999 - 1e999", "1e308", "5e-324"),

@@ -37,7 +37,11 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "band": (None, "", "AB", "a", "ab", "abc", "z", "é", "ü", 7),
     "visit": (None, -1, 0, 5),
 }
-CONSTANTS = {"magnitude": ("0", "1.5", "9007199254740992", "9e999"), "band": ("''", "'ab'", "'é'"), "visit": ("0",)}
+CONSTANTS = {
+    "magnitude": ("0", "1.5", "9007199254740992", "9e999"),
+    "band": ("''", "'ab'", "'é'"),
+    "visit": ("0",),
+}
 SIGNS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
     "<>": operator.ne,
@@ -80,7 +84,11 @@ def constraints() -> list[Constraint]:
         *((name, f"{name} IS NOT NULL", lambda _: True) for name in VALUES),
         ("band", "band IN ('ab', 'z')", lambda value: value in ("ab", "z")),
         ("band", "band LIKE 'ab%'", lambda value: isinstance(value, str) and value.lower().startswith("ab")),
-        ("magnitude", "ABS(magnitude) >= 1.5", lambda value: not isinstance(value, str) and abs(value) >= 1.5),
+        (
+            "magnitude",
+            "ABS(magnitude) >= 1.5",
+            lambda value: not isinstance(value, str) and abs(value) >= 1.5,
+        ),
     ]
     return [*found, *(Constraint(name, sql, sql, holds) for name, sql, holds in others)]
 
@@ -171,7 +179,11 @@ def in_sqlite(db: sqlite3.Connection, one: Filter, other: Filter, offer: Filter)
     allowed = [
         " OR ".join([name, *[COLUMNS[part.sql] for part in offer if part.name == name]]) for name in VALUES
     ]
-    conditions = (f"{second} AND NOT ({first})", f"{first} AND {second}", f"{first} AND ({') AND ('.join(allowed)})")
+    conditions = (
+        f"{second} AND NOT ({first})",
+        f"{first} AND {second}",
+        f"{first} AND ({') AND ('.join(allowed)})",
+    )
     questions = ", ".join(f"EXISTS (SELECT 1 FROM n WHERE {one})" for one in conditions)  # noqa: S608
     uncovered, both, wanted = db.execute(f"SELECT {questions}").fetchone()
     return not uncovered, bool(both), bool(wanted)
@@ -192,7 +204,9 @@ def agreed(cases: int, seed: int) -> int:
         a = advertisement_of(offer)
         first, second, third = subscribed(one), subscribed(other), advertised(offer)
         said = (covers(s, t), overlaps(s, t), is_offered(s, a))
-        assert said == (not second & ~first, bool(first & second), bool(first & third)), [[p.sql for p in f] for f in (one, other, offer)]
+        assert said == (not second & ~first, bool(first & second), bool(first & third)), [
+            [p.sql for p in f] for f in (one, other, offer)
+        ]
         assert said == in_sqlite(db, one, other, offer), [[p.sql for p in f] for f in (one, other, offer)]
         at = random_.randrange(len(NOTIFICATIONS))
         values = {field_term(name): value for name, value in NOTIFICATIONS[at].items()}

@@ -222,7 +222,8 @@ def _wholes(cuts: Cuts) -> list[tuple[int, int]]:
     """
     near = spans(tuple(cut for cut in cuts if cut < (MOST_WHOLE, True)))
     found = [
-        (_whole(begin), MOST_WHOLE if end is None else max(_whole(end) - 1, LEAST_WHOLE)) for begin, end in near
+        (_whole(begin), MOST_WHOLE if end is None else max(_whole(end) - 1, LEAST_WHOLE))
+        for begin, end in near
     ] or [(MOST_WHOLE, LEAST_WHOLE)]
     return found + found[-1:] * ((len(cuts) + 1) // 2 - len(found))
 
