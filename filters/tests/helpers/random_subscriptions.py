@@ -1,4 +1,4 @@
-"""Random conditions with odd constants, each mostly on one term: what has a normal form, or nearly."""
+"""Random conditions with odd constants, mostly on one term each: nearly all have normal forms."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The relations of Eide et al., against their definitions, over notifications one by one, and SQLite.
+"""The relations of Eide et al., against their definitions over notifications, and SQLite.
 
 Between two constants of constraints lies a value that notifications have, and one beyond the last:
 so what is said of all notifications may be asked of these.
@@ -117,7 +117,7 @@ ALL = (1 << len(NOTIFICATIONS)) - 1
 
 
 def subscribed(subscription: Filter) -> int:
-    """Return which notifications match: for each constraint there is an attribute that matches it."""
+    """Return which match: for each constraint there is an attribute that matches it."""
     found = ALL
     for one in subscription:
         found &= attribute_matches(one)
@@ -159,7 +159,7 @@ def advertisement_of(several: Filter) -> NormalForm:
 
 
 def database() -> sqlite3.Connection:
-    """Return SQLite's own answer to each constraint for each notification: columns of table ``n``."""
+    """Return SQLite's own answers to each constraint: columns of ``n``, a row each."""
     found = sqlite3.connect(":memory:")
     marks = ", ".join("?" * len(VALUES))
     answers = ", ".join(f"COALESCE({one.lite}, 0) AS c{at}" for at, one in enumerate(CONSTRAINTS))

@@ -1,7 +1,7 @@
 """Subscriptions by the thousands: who passes an event, who covers whom; beside a plain scan."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 

@@ -1,8 +1,8 @@
 """Subscriptions and events by the thousands: ranges of six attributes, and a text among six.
 
 Each attribute is uniform from 0 to 1, as if told by its rank.  A subscription has one, two or three
-ranges, of such widths that it passes 2.8 % of all events on average; one in ten wants one of the six
-texts as well, and is the wider for it.
+ranges, of such widths that it passes 2.8 % of all events on average; one in ten wants one of the
+six texts as well, and is the wider for it.
 """
 
 from collections.abc import Iterator

@@ -46,8 +46,8 @@ class MulticastScenario(Scenario):
     name = "multicast"
     title = "Subscriptions by content"
     measures = (
-        "Subscriptions of one to three ranges of six attributes, a tenth of them with a text as well, each of "
-        "which passes 2.8 % of all events. Events are judged in batches of up to 1,000 columns. Roots are the "
+        "Subscriptions of one to three ranges of six attributes, a tenth of them with a text as well; each "
+        "passes 2.8 % of all events. Events are judged as columns, up to 1,000 at once. Roots are the "
         "subscriptions that no other covers; each insert is placed under one, or becomes one."
     )
     figures: Sequence[Figure] = tuple(matching_figures())

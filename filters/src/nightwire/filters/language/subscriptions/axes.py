@@ -74,7 +74,7 @@ class Axis:
         raise NotImplementedError
 
     def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:
-        """Return, for each interval, the first and last cell that it touches, and those within it."""
+        """Return, for each interval, the first and last cell that it touches, and within it."""
         raise NotImplementedError
 
     def cells_of_all(self) -> Array:
@@ -114,14 +114,14 @@ class NumberAxis(Axis):
         self._set_cuts(np.zeros(0))
 
     @property
-    def cells(self) -> int:  # noqa: D102 - as it is there
+    def cells(self) -> int:
         return len(self._cuts) + 1
 
     def cells_of(self, values: Array) -> Array:
         """Return the cells of floats, or of whole numbers rounded down to floats."""
-        return np.searchsorted(self._cuts, values, side="right")
+        return np.asarray(np.searchsorted(self._cuts, values, side="right"))
 
-    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:  # noqa: D102
+    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:
         return [self._cells(*_closed_floats(*one)) for one in spans(cuts)]
 
     def _cells(self, low: float, high: float) -> tuple[int, int, int, int]:
@@ -134,7 +134,7 @@ class NumberAxis(Axis):
             bisect_right(self._ends, inner_high) - 1,
         )
 
-    def cells_of_all(self) -> Array:  # noqa: D102
+    def cells_of_all(self) -> Array:
         low, high = self._floats[:, : self.size]
         wide_low, wide_high = (np.isfinite(one) & (np.abs(one) >= EXACT) for one in (low, high))
         inner_low = np.where(wide_low, _beside(low, np.inf), low)
@@ -150,7 +150,7 @@ class NumberAxis(Axis):
         )
 
     def contains(self, slots: Array, values: Array, wholes: Array, wide: Array) -> Array:
-        """Return whether the sets of *slots* have the values: *wholes* where *wide*, else floats."""
+        """Return whether sets have the values: *wholes* where *wide*, else floats."""
         found = np.empty(len(slots), bool)
         for some, given, bounds in ((~wide, values, self._floats), (wide, wholes, self._wholes)):
             if some.any():
@@ -247,7 +247,7 @@ class TextAxis(Axis):
         self._cuts: list[str] = []
 
     @property
-    def cells(self) -> int:  # noqa: D102 - as it is there
+    def cells(self) -> int:
         return len(self._cuts) + 1
 
     def cells_of(self, values: Sequence[str]) -> Array:
@@ -255,10 +255,10 @@ class TextAxis(Axis):
         known = {one: bisect_right(self._cuts, one) for one in set(values)}
         return np.fromiter(map(known.__getitem__, values), np.int64, len(values))
 
-    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:  # noqa: D102
+    def cells_of_set(self, cuts: Cuts) -> Sequence[tuple[int, int, int, int]]:
         return [self._passed(low, high) for low, high in spans(cuts)]
 
-    def cells_of_all(self) -> Array:  # noqa: D102
+    def cells_of_all(self) -> Array:
         found = [self._passed(low, high) for low, high in zip(self._lows, self._highs, strict=True)]
         return np.array(found, np.int64).reshape(-1, 4).T
 

@@ -57,7 +57,7 @@ class TermBitmaps:
     @property
     def constrained(self) -> Array:
         """Who wants anything of the term."""
-        return self.refused[FAULT]
+        return np.asarray(self.refused[FAULT])
 
     def widen(self, width: int) -> None:
         """Make rows of *width* bytes at least."""

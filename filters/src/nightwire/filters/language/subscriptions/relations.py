@@ -1,9 +1,9 @@
 """The four relations of Eide et al. (2003), and covering, as questions to normal forms.
 
-A *notification* says what each term's value is; what it does not name, or names as None or NaN, it does
-not have.  In a *subscription* several constraints on one term hold together (AND), and all terms are
-wanted.  An *advertisement* is a normal form as well, in which several constraints on one term are
-alternatives (OR, made by `either`): each attribute that a notification has must be advertised.
+A *notification* says what each term's value is; what it does not name, or names as None or NaN, it
+does not have.  In a *subscription* several constraints on one term hold together (AND), and all
+terms are wanted.  An *advertisement* is a normal form as well, in which several constraints on one
+term are alternatives (OR, made by `either`): each attribute of a notification must be advertised.
 
 The terms are taken to vary independently of each other.  Where they do not (``x`` and ``x + 1``),
 `covers` may say no where all is covered, and `overlaps` yes where nothing lies in both: too much is

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nightwire.filters.language.program import REFERENCES, Node, operands
+from nightwire.filters.language.operations import REFERENCES
+from nightwire.filters.language.program import Node, operands
 from nightwire.filters.language.vector.logic import of_sql
-from nightwire.filters.language.vector.run import Result, Run
+from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import Value, python
 from nightwire.schemas import AlertTable, survey
 
@@ -29,12 +30,10 @@ class Term:
 
     def values(self, run: Run) -> Value:
         """Return its values over a table, NaN as NULL."""
-        results: list[Result] = []
+        found: list[Any] = []
         for node in self.nodes:
-            results.append(run.node(node, [results[at] for at in operands(node)], run.size))
-        found = results[-1]
-        assert isinstance(found, Value)  # SQL has no lists
-        return of_sql(found, run.size)
+            found.append(run.node(node, [found[at] for at in operands(node)], run.size))
+        return of_sql(found[-1], run.size)
 
 
 def field_term(path: str) -> Term:

@@ -134,10 +134,8 @@ def _joined(parts: Iterable[Cuts]) -> Cuts:
     """Return the cuts of sorted *parts* that lie apart; where two touch, one goes on."""
     found: list[Any] = []
     for part in parts:
-        if found and found[-1] == part[0]:
-            found.pop()
-            part = part[1:]
-        found.extend(part)
+        touching = bool(found) and found[-1] == part[0]
+        found[len(found) - touching :] = part[touching:]
     return tuple(found)
 
 
