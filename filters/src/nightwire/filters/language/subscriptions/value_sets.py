@@ -74,10 +74,12 @@ EVERYTHING = ValueSet(ALL_NUMBERS, ALL_TEXTS, null=True)
 
 def _merged(one: Cuts, two: Cuts, keep: Callable[[bool, bool], bool]) -> Cuts:
     """Return the cuts where *keep*, of lying in *one* and in *two*, turns; never for neither."""
-    found: list[Any] = []
-    for cut in sorted({*one, *two}):
-        inside = keep(bisect_right(one, cut) % 2 == 1, bisect_right(two, cut) % 2 == 1)
-        if inside != len(found) % 2:
+    ones, twos, found = {*one}, {*two}, list[Any]()
+    in_one = in_two = False
+    for cut in sorted(ones | twos):
+        in_one ^= cut in ones
+        in_two ^= cut in twos
+        if keep(in_one, in_two) != len(found) % 2:
             found.append(cut)
     return tuple(found)
 
