@@ -156,7 +156,7 @@ class NumberAxis(Axis):
             true = reached(at[rows] + half, rows)
             at[rows] += np.where(true, half + 1, 0)
             left[rows] = np.where(true, left[rows] - half - 1, half)
-        return (at - first) % 2 == 1
+        return np.asarray((at - first) % 2 == 1)
 
     def _set_grid(self, grid: list[Any]) -> None:
         self._grid, self._limits = grid, np.array(grid, float)
@@ -203,7 +203,7 @@ class TextAxis(Axis):
         """Return whether sets have the values."""
         given = zip(values, self._first[slots].tolist(), self._count[slots].tolist(), strict=True)
         found = [bisect_right(self._starts, one, at, at + count) - at for one, at, count in given]
-        return np.array(found, np.int64) % 2 == 1
+        return np.array([one % 2 == 1 for one in found], bool)
 
     def _append(self, cuts: Sequence[Any], begin: int) -> None:
         self._starts.extend(cuts)

@@ -8,6 +8,7 @@ from nightwire.filters.language.program import Program
 from nightwire.filters.language.subscriptions.forms import NormalForm, reduced
 from nightwire.filters.language.subscriptions.index import FormIndex
 from nightwire.filters.language.subscriptions.relations import covers
+from nightwire.filters.language.subscriptions.terms import term_of
 
 
 class Roots:
@@ -63,7 +64,7 @@ class Roots:
         if isinstance(found, NormalForm):
             self._forms[key] = found
         else:
-            self._others[key] = repr(found.nodes)
+            self._others[key] = term_of(found.nodes, len(found.nodes) - 1).text
         self._turns[key] = next(self._turn)
         self._place(key)
 

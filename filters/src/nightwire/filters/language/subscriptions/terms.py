@@ -1,5 +1,6 @@
 """Terms: what a condition asks about, a field or what is computed of fields, by one text."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,11 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from nightwire.filters.language.operations import REFERENCES
-from nightwire.filters.language.program import Node, operands
+from nightwire.filters.language.program import Node, Program, operands
 from nightwire.filters.language.vector.logic import of_sql
 from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import Value, python
 from nightwire.schemas import AlertTable, survey
+
+
+FIELD = re.compile(r"[\w.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,11 @@ class Term:
 
 def field_term(path: str) -> Term:
     """Return the term that is a field, canonical (``magnitude``) or of the source (``a.b``)."""
-    return Term(path, (("sql.field", path),))
+    return _named((("sql.field", path),))
 
 
 def term_of(nodes: Sequence[Node], at: int) -> Term:
     """Return the term that node *at* is, the same whatever else was built before."""
-    if nodes[at][0] == "sql.field":
-        return field_term(nodes[at][1])
     places: dict[int, int] = {}
     kept: list[Node] = []
     waiting = [at]
@@ -56,7 +58,13 @@ def term_of(nodes: Sequence[Node], at: int) -> Term:
         one = waiting.pop()
         places[one] = len(kept)
         kept.append(_renumbered(nodes[one], places))
-    return Term(repr(tuple(kept)), tuple(kept))
+    return _named(tuple(kept))
+
+
+def _named(nodes: tuple[Node, ...]) -> Term:
+    """Return the term of *nodes*; no field can be called as another term is."""
+    plain = nodes[0][0] == "sql.field" and len(nodes) == 1 and FIELD.fullmatch(nodes[0][1])
+    return Term(nodes[0][1] if plain else Program(nodes, ()).dumps(), nodes)
 
 
 def _renumbered(node: Node, places: dict[int, int]) -> Node:
