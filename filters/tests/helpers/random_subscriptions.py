@@ -1,4 +1,4 @@
-"""Random conditions with odd constants, each mostly on one term: what has a normal form, or nearly."""
+"""Random conditions with odd constants, mostly on one term each: nearly all have normal forms."""
 
 import random
 
@@ -7,7 +7,14 @@ TERMS = (
     *("id", "visit", "diaSource.psfNdata", "diaSource.parentDiaSourceId", "solar_system_id"),
     *("diaSource.isDipole", "band", "diaSource.reason", "COALESCE(diaSource.reason, 'AP')"),
     *("COALESCE(magnitude, 21)", "COALESCE(ABS(snr), NULL)", "flux / 2", "ra + dec", "LOWER(band)"),
-    *("diaSource.nothing", "diaSource.psfNdata * 2", "diaObject.nDiaSources", "prvDiaSources.ra", "5", "NULL"),
+    *(
+        "diaSource.nothing",
+        "diaSource.psfNdata * 2",
+        "diaObject.nDiaSources",
+        "prvDiaSources.ra",
+        "5",
+        "NULL",
+    ),
 )
 NUMBERS = (
     *("0", "-0.0", "1", "-1", "2", "7", "20.5", "1e999", "-1e999", "1e999 - 1e999", "1e308", "5e-324"),

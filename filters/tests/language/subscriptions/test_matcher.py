@@ -1,4 +1,4 @@
-"""Many subscriptions over batches: each passes what its condition passes, whatever came and went."""
+"""Many subscriptions over batches: each passes what its condition does, whatever came and went."""
 
 import random
 

@@ -43,10 +43,13 @@ def covered(one: Program, other: Program) -> bool:
 def check(roots: Roots, there: Mapping[int, Program]) -> None:
     """Check that roots are those that no other covers, the oldest of those that are the same."""
     above = {
-        key: [one for one, other in there.items() if one != key and covered(other, there[key])] for key in there
+        key: [one for one, other in there.items() if one != key and covered(other, there[key])]
+        for key in there
     }
     expected = {
-        key for key, some in above.items() if all(covered(there[key], there[one]) and key < one for one in some)
+        key
+        for key, some in above.items()
+        if all(covered(there[key], there[one]) and key < one for one in some)
     }
     assert {*roots} == expected
     for key in there:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.subscriptions.matcher import Matcher, Matches
     from nightwire.filters.language.subscriptions.forms import NormalForm, normal_form
+    from nightwire.filters.language.subscriptions.matcher import Matcher, Matches
     from nightwire.filters.language.subscriptions.relations import (
         covers,
         either,

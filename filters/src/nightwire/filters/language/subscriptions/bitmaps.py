@@ -57,7 +57,7 @@ class TermBitmaps:
     @property
     def constrained(self) -> Array:
         """Who wants anything of the term."""
-        return self.refused[FAULT]
+        return np.asarray(self.refused[FAULT])
 
     def widen(self, width: int) -> None:
         """Make rows of *width* bytes at least."""
@@ -69,7 +69,7 @@ class TermBitmaps:
         refused, unsure = self.pattern(some)
         at, bit = slot >> 3, np.uint8(1 << (slot & 7))
         self.refused[refused, at] |= bit
-        if self._numbers.size + self._texts.size > 2 * self._cut_at:
+        if len(self._numbers) + len(self._texts) > 2 * self._cut_at:
             self.cut()
         elif unsure.any():
             self.unsure[unsure, at] |= bit
@@ -138,14 +138,14 @@ class TermBitmaps:
         """Cut the axes anew, and fill all rows."""
         wanting = np.unpackbits(self.constrained, bitorder="little").view(bool)
         for axis in (self._numbers, self._texts):
-            axis.compact()
+            axis.cut()
         cells = self._numbers.cells + self._texts.cells
         kept = self.refused[NULL:]
         self.refused, self.unsure = np.zeros((2, cells + 2, len(self.constrained)), np.uint8)
         self.refused[NULL:] = kept
         self._fill(self._numbers, wanting, 0)
         self._fill(self._texts, wanting, self._numbers.cells)
-        self._cut_at = max(32, self._numbers.size + self._texts.size)
+        self._cut_at = max(32, len(self._numbers) + len(self._texts))
         self.exact = not self.unsure.any()
 
     def _add(self, slots: Sequence[int], sets: Sequence[ValueSet]) -> None:
@@ -155,11 +155,11 @@ class TermBitmaps:
                 axis.add(*map(list, zip(*some, strict=True)))
 
     def _fill(self, axis: Axis, wanting: Array, begin: int) -> None:
-        first, last, sure_first, sure_last = axis.cells_of_all()
+        slots, first, last, sure_first, sure_last = axis.cells_of_all()
         for cell in range(axis.cells):
             passed, sure = np.zeros((2, len(wanting)), bool)
-            passed[axis.owners[(first <= cell) & (cell <= last)]] = True
-            sure[axis.owners[(sure_first <= cell) & (cell <= sure_last)]] = True
+            passed[slots[(first <= cell) & (cell <= last)]] = True
+            sure[slots[(sure_first <= cell) & (cell <= sure_last)]] = True
             self.refused[begin + cell] = np.packbits(wanting & ~passed, bitorder="little")
             self.unsure[begin + cell] = np.packbits(passed & ~sure, bitorder="little")
 

@@ -80,6 +80,11 @@ def normal_form(program: Program) -> NormalForm | None:
     return NormalForm(sets) if all(sets.values()) else NormalForm(empty=True)
 
 
+def reduced(condition: Program | NormalForm) -> Program | NormalForm:
+    """Return the normal form of a condition, itself if it has none."""
+    return condition if isinstance(condition, NormalForm) else normal_form(condition) or condition
+
+
 class _Reader:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -119,7 +124,7 @@ class _Reader:
         return True
 
     def sides(self, at: int) -> _Sides | None:
-        """Return where node *at*, taken for a condition, is true and false, if of one term alone."""
+        """Return where node *at*, taken for a condition, is true and false, if of one term."""
         if self._nodes[at][0].removeprefix("sql.") in CONDITIONS:
             return self._sides[at]
         return self._of_values(at, _Sides(None, TRUE, FALSE, NULL))
@@ -145,7 +150,7 @@ class _Reader:
         if second not in self._constants:
             return None
         constant = self._constants[second]
-        return self._of_values(first, _in(constant) if name == "in" else _compared(name, constant))
+        return self._of_values(first, _among(constant) if name == "in" else _compared(name, constant))
 
     def _of_values(self, at: int, sides: _Sides) -> _Sides | None:
         """Return *sides*, which are of the values of node *at*, as sides of the term in it."""
@@ -172,7 +177,7 @@ NEVER = Term("NULL", (("const", None),))
 
 
 def _both(operation: str, one: _Sides | None, two: _Sides | None) -> _Sides | None:
-    """Return the sides of AND or OR: as Python does, the second is not asked where the first decides."""
+    """Return the sides of AND or OR; the second is not asked where the first decides."""
     if operation == "sql.or":
         found = _both("sql.and", one and one.turned(), two and two.turned())
         return found and found.turned()
@@ -212,7 +217,7 @@ def _absolute(values: ValueSet) -> ValueSet:
 
 
 def _compared(sign: str, constant: Any) -> _Sides:
-    """Return where a value compares so with a *constant*; a text and a number are never in order."""
+    """Return where a value compares so with a *constant*; texts and numbers have no order."""
     if constant is None or constant != constant:  # NaN
         return _Sides(None, unknown=EVERYTHING)
     if isinstance(constant, str):
@@ -224,7 +229,7 @@ def _compared(sign: str, constant: Any) -> _Sides:
     return _Sides(None, true, (VALUES if sign in ("==", "!=") else kind) - true, NULL)
 
 
-def _in(constants: Any) -> _Sides | None:
+def _among(constants: Any) -> _Sides:
     true = among(constants)
     return _Sides(None, true, VALUES - true, NULL)
 

@@ -73,13 +73,13 @@ class FormIndex:
         self._free.append(slot)
 
     def passed(self, run: Run) -> Iterator[tuple[int, Array]]:
-        """Yield, for some alerts of a table after the others, the first and bitmaps of who passes them."""
+        """Yield the first of some alerts of a table, and bitmaps of who passes them."""
         places = {term: one.places(term.values(run), run.size) for term, one in self._terms.items()}
         step = max(1, CHUNK // len(self._alive))
         for begin in range(0, run.size, step):
             yield begin, self._passed(begin, min(begin + step, run.size), places)
 
-    def covering(self, form: NormalForm) -> list[int]:
+    def covering(self, form: NormalForm) -> Sequence[int]:
         """Return who may cover *form*, in any case all that do."""
         refused = ~self._alive
         for term, bitmaps in self._terms.items():
@@ -88,9 +88,9 @@ class FormIndex:
                 refused |= np.bitwise_or.reduce(bitmaps.refused[:-1][~refuses[:-1]], axis=0)
             else:
                 refused |= bitmaps.constrained
-        return slots_in(~refused).tolist()
+        return list(map(int, slots_in(~refused)))
 
-    def covered(self, form: NormalForm) -> list[int]:
+    def covered(self, form: NormalForm) -> Sequence[int]:
         """Return whom *form* may cover, in any case all whom it does."""
         found = self._alive.copy()
         for term, some in form.sets.items():
@@ -99,7 +99,7 @@ class FormIndex:
             bitmaps = self._terms[term]
             refuses, _ = bitmaps.pattern(some)
             found &= np.bitwise_and.reduce(bitmaps.refused[refuses], axis=0)
-        return slots_in(found).tolist()
+        return list(map(int, slots_in(found)))
 
     def _bitmaps(self, term: Term) -> TermBitmaps:
         if term not in self._terms:
@@ -144,4 +144,4 @@ def slots_in(bitmap: Array) -> Array:
     """Return the numbers of the bits that are set, in their order."""
     there = np.flatnonzero(bitmap != 0)
     at = np.flatnonzero(np.unpackbits(bitmap[there], bitorder="little").view(bool))
-    return (there[at >> 3] << 3) + (at & 7)
+    return np.asarray((there[at >> 3] << 3) + (at & 7))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nightwire.filters.language.program import Program, names_of
-from nightwire.filters.language.subscriptions.forms import NormalForm, normal_form
+from nightwire.filters.language.subscriptions.forms import NormalForm, reduced
 from nightwire.filters.language.subscriptions.index import FormIndex, slots_in
 from nightwire.filters.language.vector import evaluate_all
 from nightwire.filters.language.vector.run import Run
@@ -73,12 +73,12 @@ class Matcher:
             KeyError: There is one of this key.
         """
         self._check_new(key)
-        form = normal_form(condition) if isinstance(condition, Program) else condition
-        if form is None:
-            number = self._index.slot()
-            self._others[number] = condition
+        found = reduced(condition)
+        if isinstance(found, NormalForm):
+            number = self._index.add(found)
         else:
-            number = self._index.add(form)
+            number = self._index.slot()
+            self._others[number] = found
         self._know(key, number)
 
     def insert_many(self, forms: Iterable[tuple[Hashable, NormalForm]]) -> None:

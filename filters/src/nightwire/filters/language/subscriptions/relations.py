@@ -1,9 +1,9 @@
 """The four relations of Eide et al. (2003), and covering, as questions to normal forms.
 
-A *notification* says what each term's value is; what it does not name, or names as None, it does not
-have.  In a *subscription* several constraints on one term hold together (AND), and all terms are
-wanted.  An *advertisement* is a normal form as well, in which several constraints on one term are
-alternatives (OR, made by `either`): each attribute that a notification has must be advertised.
+A *notification* says what each term's value is; what it does not name, or names as None or NaN, it
+does not have.  In a *subscription* several constraints on one term hold together (AND), and all
+terms are wanted.  An *advertisement* is a normal form as well, in which several constraints on one
+term are alternatives (OR, made by `either`): each attribute of a notification must be advertised.
 
 The terms are taken to vary independently of each other.  Where they do not (``x`` and ``x + 1``),
 `covers` may say no where all is covered, and `overlaps` yes where nothing lies in both: too much is
@@ -29,7 +29,7 @@ def matches(values: Mapping[Term, Any], subscription: NormalForm) -> bool:
 def is_advertised(values: Mapping[Term, Any], advertisement: NormalForm) -> bool:
     """Return whether all that a notification has is advertised."""
     sets = advertisement.sets
-    return all(value is None or value in sets.get(term, NOTHING) for term, value in values.items())
+    return all(value in sets.get(term, NOTHING) | NULL for term, value in values.items())
 
 
 def is_offered(subscription: NormalForm, advertisement: NormalForm) -> bool:

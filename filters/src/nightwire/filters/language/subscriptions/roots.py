@@ -5,9 +5,10 @@ from itertools import count
 from typing import Any
 
 from nightwire.filters.language.program import Program
-from nightwire.filters.language.subscriptions.forms import NormalForm, normal_form
+from nightwire.filters.language.subscriptions.forms import NormalForm, reduced
 from nightwire.filters.language.subscriptions.index import FormIndex
 from nightwire.filters.language.subscriptions.relations import covers
+from nightwire.filters.language.subscriptions.terms import term_of
 
 
 class Roots:
@@ -59,11 +60,11 @@ class Roots:
         """
         if key in self._turns:
             raise KeyError(f"there is a subscription {key!r} already; remove it first")
-        form = normal_form(condition) if isinstance(condition, Program) else condition
-        if form is None:
-            self._others[key] = repr(condition.nodes)
+        found = reduced(condition)
+        if isinstance(found, NormalForm):
+            self._forms[key] = found
         else:
-            self._forms[key] = form
+            self._others[key] = term_of(found.nodes, len(found.nodes) - 1).text
         self._turns[key] = next(self._turn)
         self._place(key)
 

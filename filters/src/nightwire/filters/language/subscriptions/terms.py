@@ -1,5 +1,6 @@
 """Terms: what a condition asks about, a field or what is computed of fields, by one text."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -8,11 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nightwire.filters.language.program import REFERENCES, Node, operands
+from nightwire.filters.language.operations import REFERENCES
+from nightwire.filters.language.program import Node, Program, operands
 from nightwire.filters.language.vector.logic import of_sql
-from nightwire.filters.language.vector.run import Result, Run
+from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import Value, python
 from nightwire.schemas import AlertTable, survey
+
+
+FIELD = re.compile(r"[\w.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +34,19 @@ class Term:
 
     def values(self, run: Run) -> Value:
         """Return its values over a table, NaN as NULL."""
-        results: list[Result] = []
+        found: list[Any] = []
         for node in self.nodes:
-            results.append(run.node(node, [results[at] for at in operands(node)], run.size))
-        found = results[-1]
-        assert isinstance(found, Value)  # SQL has no lists
-        return of_sql(found, run.size)
+            found.append(run.node(node, [found[at] for at in operands(node)], run.size))
+        return of_sql(found[-1], run.size)
 
 
 def field_term(path: str) -> Term:
     """Return the term that is a field, canonical (``magnitude``) or of the source (``a.b``)."""
-    return Term(path, (("sql.field", path),))
+    return _named((("sql.field", path),))
 
 
 def term_of(nodes: Sequence[Node], at: int) -> Term:
     """Return the term that node *at* is, the same whatever else was built before."""
-    if nodes[at][0] == "sql.field":
-        return field_term(nodes[at][1])
     places: dict[int, int] = {}
     kept: list[Node] = []
     waiting = [at]
@@ -57,7 +58,13 @@ def term_of(nodes: Sequence[Node], at: int) -> Term:
         one = waiting.pop()
         places[one] = len(kept)
         kept.append(_renumbered(nodes[one], places))
-    return Term(repr(tuple(kept)), tuple(kept))
+    return _named(tuple(kept))
+
+
+def _named(nodes: tuple[Node, ...]) -> Term:
+    """Return the term of *nodes*; no field can be called as another term is."""
+    plain = nodes[0][0] == "sql.field" and len(nodes) == 1 and FIELD.fullmatch(nodes[0][1])
+    return Term(nodes[0][1] if plain else Program(nodes, ()).dumps(), nodes)
 
 
 def _renumbered(node: Node, places: dict[int, int]) -> Node:

@@ -74,10 +74,12 @@ EVERYTHING = ValueSet(ALL_NUMBERS, ALL_TEXTS, null=True)
 
 def _merged(one: Cuts, two: Cuts, keep: Callable[[bool, bool], bool]) -> Cuts:
     """Return the cuts where *keep*, of lying in *one* and in *two*, turns; never for neither."""
-    found: list[Any] = []
-    for cut in sorted({*one, *two}):
-        inside = keep(bisect_right(one, cut) % 2 == 1, bisect_right(two, cut) % 2 == 1)
-        if inside != len(found) % 2:
+    ones, twos, found = {*one}, {*two}, list[Any]()
+    in_one = in_two = False
+    for cut in sorted(ones | twos):
+        in_one ^= cut in ones
+        in_two ^= cut in twos
+        if keep(in_one, in_two) != len(found) % 2:
             found.append(cut)
     return tuple(found)
 
@@ -134,10 +136,8 @@ def _joined(parts: Iterable[Cuts]) -> Cuts:
     """Return the cuts of sorted *parts* that lie apart; where two touch, one goes on."""
     found: list[Any] = []
     for part in parts:
-        if found and found[-1] == part[0]:
-            found.pop()
-            part = part[1:]
-        found.extend(part)
+        touching = bool(found) and found[-1] == part[0]
+        found[len(found) - touching :] = part[touching:]
     return tuple(found)
 
 
