@@ -157,7 +157,7 @@ def test_stamps_are_saved_as_fits_and_png(run: Callable[..., Result], three: str
         (["t", "--fields", "a,a", "--format", "csv"], 2, "a is asked for twice"),
         (["t", "--metadata", "offset"], 2, "--metadata goes with --fields"),
         ([], 2, "Missing argument 'TOPIC...'"),
-        (["t", "--where", "1"], 2, "name no TOPIC beside it"),
+        (["t", "--where", "magnitude <"], 2, "where: line 1, column 12: "),
     ],
 )
 def test_wrong_use_says_what_is_wrong(

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
+from nightwire.consumers.reader.sieve import Sieve
 from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
@@ -41,6 +42,7 @@ class ReadRequest:
         survey: The survey of all alerts, where neither a header nor the topic's name has it.
         as_version: The version that alerts are to look like; None leaves each as it was written.
         commit_interval: Time between a group's commits. [s]
+        where: Condition on alerts; None lets all pass.
     """
 
     plan: Plan
@@ -49,6 +51,7 @@ class ReadRequest:
     survey: str | None
     as_version: int | str | Mapping[str, Any] | None
     commit_interval: float
+    where: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,11 +83,13 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         decoder = _decoder(request, registry)
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
+        where, of_survey = request.where, request.survey
+        sieve = None if where is None else Sieve(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:
         registry.close()
         raise
-    return Connection(ReadLoop(source, request.policy, counts, deduplicator), context, registry)
+    return Connection(ReadLoop(source, request.policy, counts, deduplicator, sieve), context, registry)
 
 
 def _decoder(request: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:

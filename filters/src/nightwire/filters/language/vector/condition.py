@@ -39,14 +39,14 @@ class Judgement:
     """What a condition says of n messages; those that it does not name are left out by it.
 
     Attributes:
-        passed: Indices of messages for which it holds, in order.
+        passed: Indices of messages for which it holds.
         faults: By index, why it could not be judged on an alert.
         errors: By index, why a message is no alert of the survey; a RegistryAwayError where asking
             again may help.
         unknown: Fields that it reads and that no schema of these messages has.
     """
 
-    passed: Sequence[int] = ()
+    passed: frozenset[int] = frozenset()
     faults: Mapping[int, str] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
@@ -79,10 +79,10 @@ class Condition:
         foreign = foreign_messages(found.batch, found.rows, self._survey.name)
         errors = {**found.faults, **foreign}
         verdicts = self._verdicts(found.batch)
-        passed = [found.rows[row] for row in np.flatnonzero(verdicts.passed).tolist()]
+        passed = {found.rows[row] for row in np.flatnonzero(verdicts.passed).tolist()}
         faults = {found.rows[row]: why for row, why in verdicts.faults.items()}
         return Judgement(
-            [at for at in passed if at not in errors and at not in faults],
+            frozenset(passed.difference(errors, faults)),
             {at: why for at, why in faults.items() if at not in errors},
             errors,
             self._unknown(found.batch),
