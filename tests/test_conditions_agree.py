@@ -10,8 +10,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from filters.tests.conftest import blank
 from filters.tests.helpers import random_alerts
-from filters.tests.helpers.accepted import accepted
 from filters.tests.helpers.random_conditions import Conditions
 from nightwire.consumers import AlertReader
 from nightwire.core.kafka import Writer, producer
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 CONDITIONS = [
     *("newer > 3", "newer IS NULL", "brightnes < 3", "magnitude < 20 AND newer IS NOT NULL", "TRUE"),
-    *("prvDiaSources.psfFlux > 3", "diaSource.band || 'x' > 3", "psfFlux * 9223372036854775807 > 0"),
-    *("POWER(psfFlux, 99999) > 1", "1 / (visit - 7) > 0", "snr > 5 OR prvDiaSources.ra IS NULL"),
+    *("prvDiaSources.psfFlux > 3", "diaSource.band + 1 > 3", "psfFlux * 9223372036854775807 > 0"),
+    *("POWER(psfNdata + 2, 99999) > 1", "1 / (visit - 7) > 0", "snr > 5 OR prvDiaSources.ra IS NULL"),
 ]
 """Of fields that only some schemas have, or none, and such as fail on some alerts."""
 
@@ -43,6 +43,23 @@ def other_schema() -> dict[str, Any]:
     return schema
 
 
+def whole(some: dict[str, Any]) -> dict[str, Any]:
+    """Return an alert with the odd values of a random one, where the schema has such fields."""
+    empty: dict[str, Any] = blank(sim_alert_schema(), {})
+    source = empty["diaSource"]
+
+    def filled(one: dict[str, Any]) -> dict[str, Any]:
+        fits = {name: value for name, value in one.items() if name in source and value is not None}
+        return source | fits | {"psfNdata": (fits.get("psfNdata") or 0) % (1 << 31)}  # of 32 bits
+
+    earlier = some["prvDiaSources"]
+    return empty | {
+        "diaSourceId": some["diaSourceId"],
+        "diaSource": filled(some["diaSource"]),
+        "prvDiaSources": None if earlier is None else [*map(filled, earlier)],
+    }
+
+
 def container(alert: dict[str, Any], schema: dict[str, Any]) -> bytes:
     """Return an alert as an object container, as ZTF sends them."""
     file = io.BytesIO()
@@ -54,7 +71,8 @@ def records() -> list[bytes]:
     """Return alerts of two versions of a schema, some in containers, and records that are none."""
     codec, newer = Codec(sim_alert_schema()), other_schema()
     found = []
-    for number, alert in enumerate(random_alerts.alerts(7, 300)):
+    for number, some in enumerate(random_alerts.alerts(7, 300)):
+        alert = whole(some)
         if number % 5 == 0:
             source = alert["diaSource"] | {"newer": float(number % 7)}
             found.append(container(alert | {"diaSource": source}, newer))
@@ -69,8 +87,8 @@ def records() -> list[bytes]:
 def topic(kafka: str) -> str:
     """Return the topic of `records`, in one partition."""
     writer = Writer(producer(kafka))
-    for number, value in enumerate(records()):
-        writer.write("alerts.sim", value, partition=0, timestamp_ms=1000 + number)
+    for value in records():
+        writer.write("alerts.sim", value, partition=0)
     writer.flush()
     return "alerts.sim"
 
@@ -78,7 +96,7 @@ def topic(kafka: str) -> str:
 def by_filters(kafka: str, state: Path, conditions: Sequence[str]) -> list[set[int]]:
     """Return the offsets that pass filters of these conditions, as the engine judges them."""
     filters = [
-        accepted(LiveFilter(f"o{n}", "f", 1, "sim", text, "", program=compile_sql(text, "sim").dumps()))
+        LiveFilter(f"o{n}", "f", 1, "sim", text, "", program=compile_sql(text, "sim").dumps())
         for n, text in enumerate(conditions)
     ]
     EngineState(state).keep_filters(1, filter_set.dump(filters))
@@ -92,7 +110,7 @@ def by_filters(kafka: str, state: Path, conditions: Sequence[str]) -> list[set[i
 
 
 def test_a_subscriber_gets_what_a_filter_passes(kafka: str, topic: str, tmp_path: Path) -> None:
-    conditions = [*CONDITIONS, *(Conditions(seed).condition().sql for seed in range(60))]
+    conditions = [*CONDITIONS, *(Conditions(seed).condition().sql for seed in range(12))]
     texts = [one for one in conditions if one is not None]
     passed = by_filters(kafka, tmp_path, texts)
     differ = {}
