@@ -296,3 +296,10 @@ def test_bytes_are_not_written_to_a_terminal() -> None:
     assert fault.startswith("--format avro is not for a terminal")
     assert options.faults(group=None, terminal=False) == []
     assert replace(options, out=Path("x")).faults(group=None, terminal=True) == []
+
+
+def test_a_condition_beside_a_topic_is_on_its_alerts(run: Callable[..., Result], three: str) -> None:
+    result = run(three, "--where", "diaSourceId >= 2", "--format", "json", "--quiet-subscription")
+    assert [json.loads(line)["alert"]["diaSourceId"] for line in result.stdout.splitlines()] == [2, 3]
+    assert result.stderr.startswith(f"2 alerts from {three} where diaSourceId >= 2 in ")
+    assert result.stderr.endswith("; 1 left out by the condition\n")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import chain
@@ -13,8 +14,9 @@ from confluent_kafka import TopicPartition
 
 from nightwire.consumers import AlertReader, BadRecord
 from nightwire.core.kafka import consumer, ensure_topics
+from nightwire.core.subscriptions import Following
 from nightwire.schemas.records import VISIT
-from nightwire.schemas.topics import VISITS, TopicSettings
+from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -128,6 +130,7 @@ def test_a_wrong_condition_is_refused_before_kafka_is_asked() -> None:
 
 CRASHING = """
 import sys
+import time
 from nightwire.consumers import AlertReader
 
 topic, group, bootstrap, where = sys.argv[1:]
@@ -157,3 +160,24 @@ def test_after_kill_9_only_what_was_not_done_comes_again(
         hundred, where=THIRD, group=group, bootstrap=kafka, follow=False, timeout=WAIT
     ) as reader:
         assert offsets(reader) == list(range(18, 100, 3))
+
+
+def test_what_is_read_is_told_to_others_as_long_as_it_is(kafka: str, hundred: str) -> None:
+    ensure_topics(kafka, [settings(SUBSCRIPTIONS)])
+
+    def told() -> list[str]:
+        return [one.record["condition"] for one in following.live(hundred)]
+
+    def until(expected: list[str]) -> None:
+        deadline = time.monotonic() + WAIT
+        while told() != expected and time.monotonic() < deadline:
+            time.sleep(0.02)  # polling a condition
+        assert told() == expected
+
+    with Following(kafka) as following:
+        with AlertReader(
+            hundred, where=THIRD, announce=True, bootstrap=kafka, last=1, timeout=WAIT
+        ) as reader:
+            assert next(reader).offset == 99
+            until([THIRD])
+        until([])

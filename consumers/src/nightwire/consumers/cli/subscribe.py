@@ -100,6 +100,11 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
     type=click.Choice(["offset", "alert"]),
     help="Leave out what came before, by where it first lay or by its id.  [default: nothing]",
 )
+@click.option(
+    "--quiet-subscription",
+    is_flag=True,
+    help="Do not tell others what is read here; with --where beside a TOPIC the directory shows it.",
+)
 @bootstrap_option
 @registry_option
 def subscribe(
@@ -111,6 +116,7 @@ def subscribe(
     metadata: Sequence[str],
     stamps: Path | None,
     out: Path | None,
+    quiet_subscription: bool,
     **reading: Any,
 ) -> None:
     """Show alerts as they come, or save them.
@@ -139,6 +145,7 @@ def subscribe(
     from nightwire.consumers.cli.follow import follow
 
     try:
-        follow(topics, output, where, **reading)
+        announce = bool(topics and where) and not quiet_subscription
+        follow(topics, output, where, announce=announce, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

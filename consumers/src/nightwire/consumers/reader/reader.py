@@ -75,6 +75,8 @@ class AlertReader:
             are read on which it holds.  It is judged before they are decoded, on what was written,
             whatever *as_version* is; *limit* and *timeout* are about what passes, *last* about what
             is judged.  Damage in what does not pass may not be seen.
+        announce: Tell others what is read here, and by which condition, as long as it is: a record
+            in the topic ``subscriptions``.  Where Kafka does not let us, the log says so once.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.
@@ -105,6 +107,7 @@ class AlertReader:
         window: int = WINDOW,
         survey: str | None = None,
         where: str | None = None,
+        announce: bool = False,
         as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
         stopped: Callable[[], bool] = _never,
@@ -129,7 +132,7 @@ class AlertReader:
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
-        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, where)
+        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, where, announce)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
         self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
 
