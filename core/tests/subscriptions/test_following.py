@@ -1,15 +1,16 @@
 """Subscriptions through a real Kafka: said, followed, refreshed, taken back."""
 
 import random
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import ensure_topics, read_to_end
-from nightwire.core.subscriptions import Following, Registrar, SubscriptionTable
+from nightwire.core.subscriptions import Following, LiveInterest, Registrar, SubscriptionTable
 from nightwire.schemas.topics import SUBSCRIPTIONS, settings
 
 pytestmark = pytest.mark.kafka
@@ -71,47 +72,41 @@ def test_who_dies_is_gone_after_two_refreshes_and_who_lives_is_not(log: str) -> 
         }
 
 
+def change(registrar: Registrar, seed: int, last: dict[int, int]) -> dict[str, str]:
+    """Subscribe and unsubscribe 125 times; note the last offset by *seed*, return what is left."""
+    chance, held = random.Random(seed), dict[str, str]()
+    for number in range(125):
+        name = f"s{chance.randrange(20)}"
+        if name in held and chance.random() < 0.5:
+            del held[name]
+            effect = registrar.unsubscribe(name)
+        else:
+            held[name] = f"flux > {number}"
+            effect = registrar.subscribe(name, "alerts.sim", held[name])
+    last[seed] = effect.result(30)
+    return held
+
+
+def offsets(live: Iterable[LiveInterest]) -> dict[tuple[str, str], int]:
+    """Return the offsets from which interests of many hold."""
+    named = {(one.record["subscriber"], one.record["name"]): one.offset for one in live}
+    return {key: offset for key, offset in named.items() if key[0].startswith("many")}
+
+
 def test_a_thousand_changes_by_many_at_once_are_all_seen_in_order(log: str) -> None:
-    final: dict[str, dict[str, str]] = {}
-
-    def change(who: str) -> None:
-        chance, held = random.Random(who), dict[str, str]()
-        for number in range(125):
-            name = f"s{chance.randrange(20)}"
-            if name in held and chance.random() < 0.5:
-                del held[name]
-                last = many[who].unsubscribe(name)
-            else:
-                held[name] = f"flux > {number}"
-                last = many[who].subscribe(name, "alerts.sim", held[name])
-        final[who] = held
-        assert following.wait_until(last.result(30), 30)
-
-    names = [f"many-{number}" for number in range(8)]
-    with Following(log) as following:
+    with Following(log) as following, ExitStack() as exits, ThreadPoolExecutor(8) as pool:
         assert following.wait(30)
-        many = {name: Registrar(log, name) for name in names}
-        for one in many.values():
-            one.start()
-        threads = [threading.Thread(target=change, args=(name,)) for name in names]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert {who: of(following, who) for who in names} == final
-        assert sum(map(len, final.values())) > 20
+        many = [exits.enter_context(Registrar(log, f"many-{number}")) for number in range(8)]
+        last = dict[int, int]()
+        left = [*pool.map(change, many, range(8), [last] * 8)]
+        assert following.wait_until(max(last.values()), 30)
+        assert [of(following, f"many-{number}") for number in range(8)] == left
+        assert sum(map(len, left)) > 20
         again = SubscriptionTable()
         for message in read_to_end(log, [SUBSCRIPTIONS]):
             key = (message.key() or b"").decode()
             again.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
-        by_log = {(one.record["subscriber"], one.record["name"]): one.offset for one in again.live()}
-        seen = {(one.record["subscriber"], one.record["name"]): one.offset for one in following.live()}
-        assert {key: at for key, at in by_log.items() if key[0] in names} == {
-            key: at for key, at in seen.items() if key[0] in names
-        }
-        for one in many.values():
-            one.close()
-        until(lambda: not any(of(following, who) for who in names))
+        assert offsets(again.live()) == offsets(following.live())
 
 
 def test_without_a_kafka_nobody_waits() -> None:

@@ -37,7 +37,7 @@ class LiveInterest:
     appended: int
 
     def holds(self, now: float, time: int) -> bool:
-        """Return whether it holds at *now* [s, of the log's clock], Kafka's *time* [ms since 1970]."""
+        """Return whether it holds at *now* [s, of the log's clock].  *time*: [ms since 1970]"""
         expires = self.record["expires"]
         expired = expires is not None and time >= 1000 * expires.timestamp()
         return not expired and now - self.refreshed <= MISSED * self.record["interval"]
