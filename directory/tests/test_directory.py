@@ -88,7 +88,7 @@ def test_what_cannot_be_added_is_said(site: str) -> None:
 
 def test_who_wants_what_is_there_until_it_is_taken_back(site: str) -> None:
     ensure_topics(site, [settings(SUBSCRIPTIONS)])
-    sql = "SELECT subscriber, topic, condition, state, channel FROM subscriptions WHERE kind = 'subscription'"
+    sql = "SELECT subscriber, topic, condition, state, channel FROM subscriptions WHERE name = 'bright'"
     with Registrar(site, "ann") as ann:
         ann.subscribe("bright", "alerts.sim", "magnitude < 19").result(10)
         assert find(sql, bootstrap=site).rows == [("ann", "alerts.sim", "magnitude < 19", "live", None)]

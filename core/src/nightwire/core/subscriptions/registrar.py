@@ -54,6 +54,7 @@ class Registrar:
         self.instance, self._interval = uuid.uuid4().hex, interval
         self._held: dict[str, bytes] = {}  # records by their keys
         self._lock, self._leave, self._refused = threading.Lock(), threading.Event(), False
+        self._told = False
         self._client = producer(bootstrap, linger_ms=5, delivery_timeout_ms=10_000)
         self._thread = threading.Thread(target=self._keep_saying, name="subscriptions", daemon=True)
 
@@ -152,11 +153,13 @@ class Registrar:
     def _settle(self, effect: Effect) -> Callable[[KafkaError | None, Message], None]:
         def settle(error: KafkaError | None, message: Message) -> None:
             if error is None:
+                self._told = False
                 effect.set_result(message.offset() or 0)
                 return
             effect.set_exception(KafkaException(error))
-            if not self._refused:
-                self._refused = error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-                log.warning("not said who wants what: %s: %s; going on without", SUBSCRIPTIONS, error.str())
+            self._refused = self._refused or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            if not self._told:
+                self._told = True
+                log.warning("%s: %s: others do not see what is read here", SUBSCRIPTIONS, error.str())
 
         return settle

@@ -16,7 +16,7 @@ FIELDS = ("owner", "survey", "topic", "endpoints", "capabilities", "interval")
 COLUMNS = ("site", "kind", "name", *FIELDS, "ended", "heartbeat", "heard", "rivals")
 PUT = f"INSERT OR REPLACE INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 TABLES = ("entries", "known_filters", "known_topics", "members", "interests")
-PUT_INTEREST = f"INSERT OR REPLACE INTO interests VALUES ({', '.join('?' * 12)})"
+PUT_INTEREST = "INSERT OR REPLACE INTO interests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 REACHED = """
 UPDATE site_logs SET now = ?, newest = ?, refused = ?, reached = julianday('now') WHERE site = ?
 """

@@ -20,6 +20,7 @@ from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
 from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
 log = logging.getLogger("nightwire.directory")
 
@@ -156,7 +157,7 @@ def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> N
 
 @contextmanager
 def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
-    """Take out processes and interests that are gone for longer than *grace* [s] within the block."""
+    """Take out who is gone, and what nobody wants any more, for longer than *grace* [s]."""
     stop = Stop()
 
     def take_out(topic: str, gone: list[str]) -> None:
