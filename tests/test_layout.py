@@ -50,7 +50,16 @@ ORDER = {
         "registry",
         "commands",
     ],
-    "core": ["runtime", "kafka", "accounting presence", "cli", "tls", "stack", "access", "logins"],
+    "core": [
+        "runtime",
+        "kafka",
+        "accounting presence",
+        "cli subscriptions",
+        "tls",
+        "stack",
+        "access",
+        "logins",
+    ],
     "producer": ["figures visits", "spool", "writing", "simulation", "replay", "cli", "ingest"],
     "gateway": [
         "status voevent",

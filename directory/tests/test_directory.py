@@ -8,11 +8,12 @@ from click.testing import CliRunner
 
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.presence import registered
+from nightwire.core.subscriptions import Registrar
 from nightwire.directory import find
 from nightwire.directory.commands import directory
 from nightwire.directory.following import MAX_RECORD, load
 from nightwire.directory.model import SiteRows, View
-from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -83,3 +84,12 @@ def test_what_cannot_be_added_is_said(site: str) -> None:
         found = CliRunner().invoke(directory, ["add", *words, "--bootstrap", site])
         assert found.exit_code != 0
         assert "no " in str(found.exception) + found.output
+
+
+def test_who_wants_what_is_there_until_it_is_taken_back(site: str) -> None:
+    ensure_topics(site, [settings(SUBSCRIPTIONS)])
+    sql = "SELECT subscriber, topic, condition, state, channel FROM subscriptions WHERE name = 'bright'"
+    with Registrar(site, "ann") as ann:
+        ann.subscribe("bright", "alerts.sim", "magnitude < 19").result(10)
+        assert find(sql, bootstrap=site).rows == [("ann", "alerts.sim", "magnitude < 19", "live", None)]
+    assert find(sql, bootstrap=site).rows == []

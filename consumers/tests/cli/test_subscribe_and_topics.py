@@ -157,7 +157,7 @@ def test_stamps_are_saved_as_fits_and_png(run: Callable[..., Result], three: str
         (["t", "--fields", "a,a", "--format", "csv"], 2, "a is asked for twice"),
         (["t", "--metadata", "offset"], 2, "--metadata goes with --fields"),
         ([], 2, "Missing argument 'TOPIC...'"),
-        (["t", "--where", "1"], 2, "name no TOPIC beside it"),
+        (["t", "--where", "magnitude <"], 2, "where: line 1, column 12: "),
     ],
 )
 def test_wrong_use_says_what_is_wrong(
@@ -296,3 +296,10 @@ def test_bytes_are_not_written_to_a_terminal() -> None:
     assert fault.startswith("--format avro is not for a terminal")
     assert options.faults(group=None, terminal=False) == []
     assert replace(options, out=Path("x")).faults(group=None, terminal=True) == []
+
+
+def test_a_condition_beside_a_topic_is_on_its_alerts(run: Callable[..., Result], three: str) -> None:
+    result = run(three, "--where", "diaSourceId >= 2", "--format", "json", "--quiet-subscription")
+    assert [json.loads(line)["alert"]["diaSourceId"] for line in result.stdout.splitlines()] == [2, 3]
+    assert result.stderr.startswith(f"2 alerts from {three} where diaSourceId >= 2 in ")
+    assert result.stderr.endswith("; 1 left out by the condition\n")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.presence import entry
+from nightwire.core.subscriptions import interest
 from nightwire.directory import Answer, QueryError
 from nightwire.directory.model import SiteRows, View
 
@@ -86,3 +87,23 @@ def test_answers_come_in_four_forms(view: View) -> None:
     assert b'"o\'late"' in answer.json()
     assert answer.arrow().num_rows == 4
     assert b"o'late" in answer.votable()
+
+
+def test_an_interest_is_gone_after_two_refreshes(view: View) -> None:
+    rows = SiteRows(view, "far")
+    with rows.batch():
+        put(rows, 1000, "other")
+        for at, name in ((1000, "dead"), (8000, "late"), (11_000, "alive")):
+            found = interest("far", "ann", name, "alerts.sim", "flux > 1", instance="i", interval=5.0)
+            rows.put_interest(found, at)
+        put(rows, 15_000, "other")
+    sql = "SELECT name, state, condition FROM subscriptions WHERE site = 'far' ORDER BY name"
+    assert view.query(sql).rows == [
+        ("alive", "live", "flux > 1"),
+        ("dead", "gone", "flux > 1"),
+        ("late", "late", "flux > 1"),
+    ]
+    assert rows.forgettable_interests(10) == [("ann", "dead")]
+    with rows.batch():
+        rows.take_out_interest("ann", "dead")
+    assert len(view.query(sql).rows) == 2

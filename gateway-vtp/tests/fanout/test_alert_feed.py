@@ -1,13 +1,15 @@
 """Alerts of a filter topic, as VOEvents, to the subscribers of the gateway."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import fastavro
 import pytest
 
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.stack import free_port
 from nightwire.gateway import author_packet, voevent_fields
 from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
 
@@ -31,12 +33,12 @@ SCHEMA = fastavro.parse_schema(
 )
 
 
-def container(alert_id: int) -> bytes:
+def container(alert_id: int, flux: float = 1e4) -> bytes:
     """An alert of Rubin's shape, in an Avro container, which needs no registry."""
     source = {"diaSourceId": alert_id, "band": "g", "midpointMjdTai": 61041.0, "ra": 1.5, "dec": -1.5}
     file = io.BytesIO()
     fastavro.writer(
-        file, SCHEMA, [{"diaSourceId": alert_id, "diaSource": source | {"psfFlux": 1e4, "psfFluxErr": 1e3}}]
+        file, SCHEMA, [{"diaSourceId": alert_id, "diaSource": source | {"psfFlux": flux, "psfFluxErr": 1e3}}]
     )
     return file.getvalue()
 
@@ -64,4 +66,45 @@ def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
     patience(lambda: gateway.log.read_text().count("cannot be read") == 5)
     buried = [one.value() for one in read_to_end(kafka, [DEAD_LETTERS])]
     assert buried.count(b"Obj\x01 no alert") == 5
+    assert gateway.stop() == 0
+
+
+def test_a_feed_with_a_condition_sends_what_meets_it(
+    start_gateway: Callable[..., Any],
+    telescope: Callable[..., Any],
+    kafka: str,
+    patience: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    topic, ports = filter_topic("gateway-test", "half"), [free_port(), free_port()]
+    ensure_topics(kafka, [settings(topic), settings("alerts.lsst")])
+    tables = [
+        f'[feeds.f{number}]\nlisten = "127.0.0.1:{port}"\ntopics = ["{one}"]\n{more}'
+        for number, (port, one, more) in enumerate(
+            [
+                (ports[0], "alerts.lsst", 'where = "flux > 3"\n'),
+                (ports[1], topic, 'where = "magnitude < 22"\n'),
+            ]
+        )
+    ]
+    (tmp_path / "feeds.toml").write_text("".join(tables))
+    gateway = start_gateway(
+        "--config", str(tmp_path / "feeds.toml"), "--registry", "http://127.0.0.1:9", "--feed", topic
+    )
+    bounded, some, all_of_them = telescope(ports[0]), telescope(ports[1]), telescope(gateway.subscribers)
+    writer = Writer(producer(kafka))
+    for alert_id in range(1, 7):
+        value = container(alert_id, 1e4 if alert_id % 3 == 0 else 1.0)
+        for one in (topic, "alerts.lsst"):
+            writer.write(one, value, headers=[("survey", b"lsst")])
+    writer.write("alerts.lsst", b"Obj\x01 no alert", headers=[("survey", b"lsst")])
+    writer.flush()
+
+    def numbers(documents: Iterable[bytes]) -> list[str]:
+        return [author_packet(one).ivorn.rpartition("-")[2] for one in documents]
+
+    assert sorted(numbers(bounded.wait_for(2))) == ["3", "6"]
+    assert numbers(some.wait_for(2)) == ["3", "6"]
+    assert numbers(all_of_them.wait_for(6)) == ["1", "2", "3", "4", "5", "6"]
+    patience(lambda: "cannot be read" in gateway.log.read_text())
     assert gateway.stop() == 0

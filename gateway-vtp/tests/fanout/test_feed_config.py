@@ -71,6 +71,8 @@ def test_what_a_table_leaves_out_is_as_the_options_say_it() -> None:
         (BRIGHT + "roles = []", "[feeds.bright] roles: nothing is no role"),
         (BRIGHT + 'replay = "60"', "[feeds.bright] replay: '60' has no unit"),
         (BRIGHT + "replay = 60", "[feeds.bright] replay: 60 is no text; write replay ="),
+        (BRIGHT + 'where = "magnitude < "', "[feeds.bright] where: line 1, column 12: "),
+        ('[feeds.voevents]\nwhere = "magnitude < 19"', "where: voevents holds no alerts"),
         (BRIGHT + 'rate = "fast"', "[feeds.bright] rate: 'fast' is no rate"),
         (BRIGHT + 'rate = "0/day"', "[feeds.bright] rate: '0/day' is no rate"),
         (BRIGHT.replace("filter.demo.bright", "filter.Me.x"), "[feeds.bright] topics: 'Me' is no name"),
@@ -90,7 +92,7 @@ def test_what_makes_no_sense_is_said_with_table_and_key(text: str, complaint: st
     assert complaint in str(error.value)
 
 
-@pytest.mark.parametrize("more", ['xpath = ["//What"]', 'rate = "5/second"'])
+@pytest.mark.parametrize("more", ['xpath = ["//What"]', 'rate = "5/second"', 'where = "snr > 20"'])
 def test_a_whole_survey_can_be_a_feed_once_it_is_thinned(more: str) -> None:
     assert feeds(BRIGHT.replace("filter.demo.bright", "alerts.sim") + more)[1].topics == ("alerts.sim",)
 

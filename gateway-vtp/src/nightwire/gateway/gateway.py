@@ -173,7 +173,11 @@ class Components:
         feeds = self._settings.subscribers.feeds
         templates = {topic: feed.template for feed in feeds for topic in feed.topics}
         cited = CitedEvents(names, lambda: consumer(self._settings.log.bootstrap))
-        return EventDecoder(is_first, self._alert_decoder, cited, templates)
+        conditions = {
+            topic: {feed.where for feed in feeds if topic in feed.topics}
+            for topic in {topic for feed in feeds for topic in feed.topics if feed.has_alerts}
+        }
+        return EventDecoder(is_first, self._alert_decoder, cited, templates, conditions)
 
     def publish(self, events: Sequence[Event], hashes: Sequence[bytes]) -> None:
         """Hand on new events; returns when they are taken.  Called from the follower's thread."""

@@ -97,8 +97,12 @@ OVERFLOW = Record("overflow", 100_009)
 SEEN = Record("seen", 100_018, 100_010)
 POSITION = Record("position", 100_014, 100_013)
 ENTRY = Record("entry", 100_019)
+SUBSCRIPTION = Record("subscription", 100_020)
 
-RECORDS = (ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN, POSITION, ENTRY)
+RECORDS = (
+    *(ACCOUNT, VISIT, VOEVENT, FILTER, REQUEST, ANSWER, OVERFLOW, SEEN, POSITION, ENTRY),
+    SUBSCRIPTION,
+)
 
 SIM_ALERT_ID = 100_100
 """Id of the schema of simulated alerts."""

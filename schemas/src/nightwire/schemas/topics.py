@@ -18,6 +18,7 @@ DEAD_LETTERS = "dead-letters"
 SCHEMAS = "_schemas"
 VTP_POSITIONS = "vtp-positions"
 DIRECTORY = "directory"
+SUBSCRIPTIONS = "subscriptions"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -145,7 +146,7 @@ def _keeps_latest(topic: str) -> bool:
     return kind == "seen" and NAME.fullmatch(owner) is not None
 
 
-COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY})
+COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS})
 NAME_PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
 SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 RETENTION_BY_KIND = {

@@ -23,9 +23,9 @@ def follow(topics: Sequence[str], output: OutputOptions, where: str | None = Non
     """Read alerts until somebody stops it, or it is done; say how many on standard error.
 
     Args:
-        topics: Names of topics.
+        topics: Names of topics; none: *where* chooses them.
         output: How alerts are to be written.
-        where: Condition on the directory that chooses topics instead.
+        where: Condition on the alerts of these topics; without topics on the directory.
         reading: What else `AlertReader` takes.
 
     Raises:
@@ -34,16 +34,16 @@ def follow(topics: Sequence[str], output: OutputOptions, where: str | None = Non
     """
     setup_logging("nightwire.consumers", "WARNING")
     began = time.monotonic()
-    title = ", ".join(topics) if where is None else f"topics where {where}"
+    title = (", ".join(topics) or "topics") + (f" where {where}" if where else "")
     with stopping() as stop, ExitStack() as exits:
-        chosen = topics if where is None else _chosen(where, exits, reading)
-        reader = AlertReader(chosen, stopped=stop.is_set, **reading)
+        chosen = topics or _chosen(where or "", exits, reading)
+        reader = AlertReader(chosen, where=where if topics else None, stopped=stop.is_set, **reading)
         folder = StampFolder(output.stamps) if output.stamps else None
         with _telling_that_it_waits(reader, title, reading):
             if output.fields:
                 _write_tables(reader, output)
             else:
-                _write_alerts(reader, output, folder, topics=len(topics) if where is None else 2)
+                _write_alerts(reader, output, folder, topics=len(topics) or 2)
     click.echo(count_line(reader, folder, title, time.monotonic() - began), err=True)
 
 
@@ -108,6 +108,10 @@ def count_line(reader: AlertReader, folder: StampFolder | None, title: str, seco
     """Return what came, in one line."""
     noun = "alert" if reader.count == 1 else "alerts"
     parts = [f"{reader.count:,} {noun} from {title} in {seconds:.1f} s"]
+    if reader.filtered:
+        parts.append(f"{reader.filtered:,} left out by the condition")
+    if reader.faulted:
+        parts.append(f"{reader.faulted:,} on which it could not be judged")
     if reader.undecodable:
         parts.append(f"{reader.undecodable:,} records could not be decoded")
     if reader.duplicates:

@@ -26,8 +26,9 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Read the topics for which this SQL condition on the directory's view channels holds, and those for "
-    "which it holds later: kind, name, owner, survey, topic, rate, state, ….",
+    help="With TOPIC: those alerts alone on which this SQL condition holds, as filters have it.  "
+    "Without: the topics for which it holds in the directory's view channels, now and later: kind, name, "
+    "owner, survey, topic, rate, state, ….",
 )
 @since_option("now; with --no-follow, the oldest")
 @last_option("Begin with the newest N of each topic, by time.")
@@ -99,6 +100,11 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
     type=click.Choice(["offset", "alert"]),
     help="Leave out what came before, by where it first lay or by its id.  [default: nothing]",
 )
+@click.option(
+    "--quiet-subscription",
+    is_flag=True,
+    help="Do not tell others what is read here; with --where beside a TOPIC the directory shows it.",
+)
 @bootstrap_option
 @registry_option
 def subscribe(
@@ -110,16 +116,19 @@ def subscribe(
     metadata: Sequence[str],
     stamps: Path | None,
     out: Path | None,
+    quiet_subscription: bool,
     **reading: Any,
 ) -> None:
     """Show alerts as they come, or save them.
 
-    Without a group it begins live, sees every alert, and keeps no position.  --where chooses topics
-    by what the directory says of them; of one that comes later, all is read.
+    Without a group it begins live, sees every alert, and keeps no position.  --where beside a TOPIC
+    chooses alerts by what is in them; --last, --since and --visit say which are judged.  Without a
+    TOPIC it chooses topics by what the directory says of them; one that comes later is read whole.
 
     \b
     Examples:
       nightwire subscribe filter.me.bright
+      nightwire subscribe alerts.lsst --where "magnitude < 19 AND ABS(galactic_latitude) > 15"
       nightwire subscribe --where "survey = 'lsst' and kind = 'filter' and owner = 'ann'"
       nightwire subscribe alerts.sim --last 20 --no-follow
       nightwire subscribe alerts.sim --since 1h --format json | jq .alert.diaSource.band
@@ -131,13 +140,12 @@ def subscribe(
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)
     if faults := output.faults(group=reading["group"], terminal=sys.stdout.isatty()):
         raise click.UsageError("; ".join(faults))
-    if topics and where is not None:
-        raise click.UsageError("--where chooses topics by the directory: name no TOPIC beside it")
     if not topics and where is None:
         raise click.UsageError("Missing argument 'TOPIC...', or --where CONDITION")
     from nightwire.consumers.cli.follow import follow
 
     try:
-        follow(topics, output, where, **reading)
+        announce = bool(topics and where) and not quiet_subscription
+        follow(topics, output, where, announce=announce, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

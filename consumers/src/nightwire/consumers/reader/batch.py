@@ -23,6 +23,8 @@ class Batch(Generic[Item]):
         keys: Keys of these alerts, by which duplicates are known.
         bad: Records that hold no alert, and why.
         duplicates: How many alerts were left out, since they came before.
+        filtered: How many a condition left out.
+        faulted: How many it could not be judged on.
         waiting: Records that cannot be decoded yet.
         unavailable: Why they cannot.
     """
@@ -33,6 +35,8 @@ class Batch(Generic[Item]):
     keys: Sequence[Hashable] = ()
     bad: list[tuple[Message, str]] = field(default_factory=list)
     duplicates: int = 0
+    filtered: int = 0
+    faulted: int = 0
     waiting: Sequence[Message] = ()
     unavailable: RegistryAwayError | None = None
 

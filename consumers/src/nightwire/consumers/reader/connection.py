@@ -12,6 +12,7 @@ from confluent_kafka import Consumer
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
+from nightwire.consumers.reader.sieve import Sieve
 from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
@@ -25,6 +26,7 @@ from nightwire.consumers.source import (
 )
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
+from nightwire.core.subscriptions import Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
 
 VERSION = re.compile(r"(\d+)\.(\d+)")
@@ -41,6 +43,8 @@ class ReadRequest:
         survey: The survey of all alerts, where neither a header nor the topic's name has it.
         as_version: The version that alerts are to look like; None leaves each as it was written.
         commit_interval: Time between a group's commits. [s]
+        where: Condition on alerts; None lets all pass.
+        announce: Whether the subscription is told to others.
     """
 
     plan: Plan
@@ -49,6 +53,8 @@ class ReadRequest:
     survey: str | None
     as_version: int | str | Mapping[str, Any] | None
     commit_interval: float
+    where: str | None = None
+    announce: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,12 @@ class Connection:
     loop: ReadLoop
     context: DecodingContext
     registry: SchemaRegistry
+    registrar: Registrar | None = None
 
     def close(self) -> None:
         """Commit what is done, and leave."""
+        if self.registrar is not None:
+            self.registrar.close()
         self.loop.source.close()
         self.registry.close()
 
@@ -80,11 +89,23 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         decoder = _decoder(request, registry)
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
+        where, of_survey = request.where, request.survey
+        sieve = None if where is None else Sieve(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:
         registry.close()
         raise
-    return Connection(ReadLoop(source, request.policy, counts, deduplicator), context, registry)
+    loop = ReadLoop(source, request.policy, counts, deduplicator, sieve)
+    return Connection(loop, context, registry, _registrar(request) if request.announce else None)
+
+
+def _registrar(request: ReadRequest) -> Registrar:
+    """Tell others what is read here."""
+    registrar = Registrar(request.endpoints.kafka)
+    registrar.start()
+    for topic in request.plan.topics:
+        registrar.subscribe(f"{topic}.{registrar.instance[:8]}", topic, request.where or "TRUE")
+    return registrar
 
 
 def _decoder(request: ReadRequest, registry: SchemaRegistry) -> AlertDecoder:

@@ -11,6 +11,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
+from nightwire.consumers.reader.sieve import JUDGED, Sieve
 from nightwire.consumers.source import RecordSource, next_offsets
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
@@ -69,6 +70,8 @@ class ReadCounts:
     count: int = 0
     undecodable: int = 0
     duplicates: int = 0
+    filtered: int = 0
+    faulted: int = 0
 
 
 class ReadLoop:
@@ -82,13 +85,20 @@ class ReadLoop:
         policy: When to end.
         counts: What is counted.
         deduplicator: Remembers what was handed out.
+        sieve: Judges records before they are unpacked; None lets all pass.
     """
 
     def __init__(
-        self, source: RecordSource, policy: ReadPolicy, counts: ReadCounts, deduplicator: Deduplicator
+        self,
+        source: RecordSource,
+        policy: ReadPolicy,
+        counts: ReadCounts,
+        deduplicator: Deduplicator,
+        sieve: Sieve | None = None,
     ) -> None:
         self.source = source
         self._policy, self._counts, self._deduplicator = policy, counts, deduplicator
+        self._sieve = sieve
         # offsets after what is handed out and not done
         self._handed_out: dict[TopicPartition, int] = {}
         self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
@@ -99,7 +109,7 @@ class ReadLoop:
 
         Args:
             unpack: Makes a batch of records.
-            size: How many records at most.
+            size: How many alerts at most.
             wait: Longest wait for so many, once the first is there. [s]
 
         Raises:
@@ -113,8 +123,9 @@ class ReadLoop:
             if self._over(asked):
                 self.source.commit()
                 return None
-            messages = self._collect(size, wait, asked)
-            batch = self._unpacked(unpack, messages) if messages else None
+            most = self._most(size)
+            messages = self._collect(most if self._sieve is None else max(most, JUDGED), wait, asked)
+            batch = self._unpacked(unpack, messages, most) if messages else None
         return batch
 
     def hand_out(self, batch: Batch[Item]) -> Item:
@@ -156,9 +167,11 @@ class ReadLoop:
     def _stopped(self) -> bool:
         return self._closing.is_set() or self._policy.stopped()
 
-    def _collect(self, size: int, wait: float, asked: float) -> list[Message]:
+    def _most(self, size: int) -> int:
         limit = self._policy.limit
-        most = size if limit is None else min(size, limit - self._counts.count)
+        return size if limit is None else min(size, limit - self._counts.count)
+
+    def _collect(self, most: int, wait: float, asked: float) -> list[Message]:
         messages = self.source.take(most, self._tick(asked))
         deadline = time.monotonic() + wait
         while messages and len(messages) < most and not self.source.over and not self._stopped():
@@ -176,15 +189,17 @@ class ReadLoop:
         left = TICK if timeout is None else asked + timeout - time.monotonic()
         return max(0.0, min(TICK, left))
 
-    def _unpacked(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
+    def _unpacked(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
         try:
-            batch = self._unpack_while_unavailable(unpack, messages)
+            batch = self._unpack_while_unavailable(unpack, messages, most)
         except BaseException:
             self.source.put_back(messages)
             raise
         self.source.put_back(batch.waiting)
         self._ready = unpack, batch
         self._counts.duplicates += batch.duplicates
+        self._counts.filtered += batch.filtered
+        self._counts.faulted += batch.faulted
         for message, reason in batch.bad:
             self._skip(message, reason)
         if not batch.count:
@@ -192,10 +207,12 @@ class ReadLoop:
             self.source.mark_done(next_offsets(batch.messages))
         return batch
 
-    def _unpack_while_unavailable(self, unpack: Unpack[Item], messages: Sequence[Message]) -> Batch[Item]:
+    def _unpack_while_unavailable(
+        self, unpack: Unpack[Item], messages: Sequence[Message], most: int
+    ) -> Batch[Item]:
         """Unpack at least the first of *messages*; wait for the registry where it takes that."""
         deadline = time.monotonic() + self._policy.registry_timeout
-        while (batch := unpack(messages)).unavailable is not None and not batch.messages:
+        while (batch := self._sifted(unpack, messages, most)).unavailable is not None and not batch.messages:
             if self._stopped() or time.monotonic() >= deadline:
                 first = messages[0]
                 where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
@@ -206,6 +223,9 @@ class ReadLoop:
                 log.warning("waiting for the schema registry: %s", batch.unavailable)
             self._closing.wait(1)
         return batch
+
+    def _sifted(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
+        return unpack(messages) if self._sieve is None else self._sieve.unpacked(unpack, messages, most)
 
     def _skip(self, message: Message, reason: str) -> None:
         bad = BadRecord(

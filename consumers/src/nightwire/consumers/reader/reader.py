@@ -10,6 +10,7 @@ from nightwire.consumers.reader.batch import DecodingContext, Unpack
 from nightwire.consumers.reader.connection import ReadRequest
 from nightwire.consumers.reader.read_loop import BadRecord, ReadPolicy
 from nightwire.consumers.reader.session import ReaderSession, Stream, TableStream
+from nightwire.consumers.reader.sieve import check_condition
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import Plan, StartMode
@@ -70,6 +71,12 @@ class AlertReader:
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
         window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
         survey: The alerts' survey, where neither a header nor the topic names it.
+        where: Condition on alerts, in SQL as filters have it (``"magnitude < 19"``): those alone
+            are read on which it holds.  It is judged before they are decoded, on what was written,
+            whatever *as_version* is; *limit* and *timeout* are about what passes, *last* about what
+            is judged.  Damage in what does not pass may not be seen.
+        announce: Tell others what is read here, and by which condition, as long as it is: a record
+            in the topic ``subscriptions``.  Where Kafka does not let us, the log says so once.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.
@@ -77,7 +84,7 @@ class AlertReader:
         commit_interval: Time between a group's commits. [s]
 
     Raises:
-        ValueError: Arguments that exclude each other.
+        ValueError: Arguments that exclude each other, or a condition that is none: says where.
         NoStackError: No Kafka is named, and none runs here.
     """
 
@@ -99,6 +106,8 @@ class AlertReader:
         dedup: Dedup | None = None,
         window: int = WINDOW,
         survey: str | None = None,
+        where: str | None = None,
+        announce: bool = False,
         as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
         stopped: Callable[[], bool] = _never,
@@ -118,10 +127,12 @@ class AlertReader:
             dedup=dedup,
             choose=choose,
         )
+        if where is not None:
+            check_condition(where, plan.topics, survey)
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
-        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval)
+        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, where, announce)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
         self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
 
@@ -139,6 +150,16 @@ class AlertReader:
     def duplicates(self) -> int:
         """Alerts that *dedup* left out."""
         return self._session.counts.duplicates
+
+    @property
+    def filtered(self) -> int:
+        """Alerts that *where* left out."""
+        return self._session.counts.filtered
+
+    @property
+    def faulted(self) -> int:
+        """Alerts that *where* could not be judged on, left out too; the log says once why."""
+        return self._session.counts.faulted
 
     @property
     def expired(self) -> int:

@@ -9,6 +9,7 @@ from nightwire.consumers.source.record_source import (
     TopicError,
     next_offsets,
     partitions_of,
+    position_of,
 )
 from nightwire.consumers.source.start_offsets import at_time
 from nightwire.consumers.source.timespec import milliseconds, parse_since
@@ -32,5 +33,6 @@ __all__ = [
     "next_offsets",
     "parse_since",
     "partitions_of",
+    "position_of",
     "survey_in",
 ]

@@ -9,6 +9,7 @@ from nightwire.schemas.topics import (
     DIRECTORY,
     FILTERS,
     NAME,
+    SUBSCRIPTIONS,
     VISITS,
     alerts,
     answers,
@@ -90,7 +91,7 @@ def owner(name: str) -> Rights:
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
     overflowed its filters, and what filters are written against: alerts, visits, the filter set,
-    the accounts, the directory.
+    the accounts, the directory, the subscriptions.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -98,7 +99,7 @@ def owner(name: str) -> Rights:
     own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
         Grant(requests(name), Operation.WRITE),
-        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY),
+        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS),
         *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
         _groups(name),
     }
@@ -118,7 +119,7 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
     grants = {
         Grant(requests(name), Operation.WRITE),
         Grant(returns(name), Operation.WRITE),
-        *_read(*own, VISITS, DIRECTORY, *map(alerts, surveys)),
+        *_read(*own, VISITS, DIRECTORY, SUBSCRIPTIONS, *map(alerts, surveys)),
         *_read_all(f"broker.{name}."),
         _groups(name),
     }

@@ -19,6 +19,7 @@ from nightwire.schemas.topics import (
     DIRECTORY,
     FILTERS,
     SCHEMAS,
+    SUBSCRIPTIONS,
     VISITS,
     VOEVENTS,
     TopicSettings,
@@ -44,7 +45,8 @@ def broker_properties(stream: Stream | None) -> dict[str, object]:
 
 def stack_topics(stream: Stream | None) -> list[TopicSettings]:
     """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
-    names = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, DIRECTORY, *map(alerts, surveys())]
+    shared = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, DIRECTORY, SUBSCRIPTIONS]
+    names = [*shared, *map(alerts, surveys())]
     bounded = alerts(stream.survey) if stream else None
     return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]
 

@@ -8,9 +8,10 @@ from confluent_kafka import KafkaError, Message
 
 from nightwire.core.kafka import DeliveryError, producer
 from nightwire.core.presence import MAX_CAPABILITIES, check_entry, entry_key
+from nightwire.core.subscriptions import interest_of
 from nightwire.directory.model import SiteRows
 from nightwire.schemas import MendableError, records
-from nightwire.schemas.topics import DIRECTORY, FILTERS, filter_topic
+from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, filter_topic
 
 MAX_RECORD = MAX_CAPABILITIES + (8 << 10)
 """Longest record that is looked at. [byte]"""
@@ -64,9 +65,20 @@ def _apply_filter(rows: SiteRows, key: str, value: bytes | None, _appended: int)
     rows.put_filter(owner, name, found if found and found["version"] else None, topic)
 
 
+def _apply_interest(rows: SiteRows, key: str, value: bytes | None, appended: int) -> None:
+    site, subscriber, name = key.split("/")
+    if site != rows.site:
+        raise ValueError("of another site")
+    if value is None:
+        rows.take_out_interest(subscriber, name)
+    else:
+        rows.put_interest(interest_of(key, value), appended)
+
+
 MIRRORS: dict[str, Callable[[SiteRows, str, bytes | None, int], None]] = {
     DIRECTORY: _apply_entry,
     FILTERS: _apply_filter,
+    SUBSCRIPTIONS: _apply_interest,
 }
 """How a record of each topic becomes rows."""
 
@@ -80,8 +92,8 @@ def write(bootstrap: str, key: str, value: bytes | None) -> None:
     write_all(bootstrap, {key: value})
 
 
-def write_all(bootstrap: str, entries: Mapping[str, bytes | None]) -> None:
-    """Write *entries* by their keys; None takes one out.
+def write_all(bootstrap: str, entries: Mapping[str, bytes | None], topic: str = DIRECTORY) -> None:
+    """Write *entries* of a log by their keys; None takes one out.
 
     Raises:
         DeliveryError: Kafka did not take one of them.
@@ -96,6 +108,6 @@ def write_all(bootstrap: str, entries: Mapping[str, bytes | None]) -> None:
 
     client = producer(bootstrap, delivery_timeout_ms=int(TIMEOUT * 1000))
     for key, value in entries.items():
-        client.produce(DIRECTORY, value, key, partition=0, on_delivery=delivered)
+        client.produce(topic, value, key, partition=0, on_delivery=delivered)
     if client.flush(TIMEOUT + 1) or errors:
-        raise DeliveryError(f"{DIRECTORY}: {errors[0] if errors else 'no answer'}")
+        raise DeliveryError(f"{topic}: {errors[0] if errors else 'no answer'}")

@@ -44,6 +44,12 @@ CREATE TABLE members (
 CREATE INDEX members_by_name ON members (name);
 CREATE INDEX members_by_topic ON members (topic);
 
+CREATE TABLE interests (
+    site TEXT, subscriber TEXT, name TEXT, kind TEXT, topic TEXT, condition TEXT, channel TEXT, made INTEGER,
+    interval REAL, expires INTEGER, heartbeat REAL, heard INTEGER, PRIMARY KEY (site, subscriber, name)
+) WITHOUT ROWID;
+CREATE INDEX interests_by_topic ON interests (topic);
+
 CREATE VIEW streams AS SELECT
     t.site, t.topic, t.kind, t.survey, t.partitions,
     t.rate,                                                                      -- records/s
@@ -120,6 +126,15 @@ UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
 FROM entries AS e JOIN streams AS t USING (site, topic)
 WHERE e.kind NOT IN ('consumer', 'process', 'site');
 
+CREATE VIEW subscriptions AS SELECT
+    i.site, i.subscriber, i.name, i.kind, i.topic, i.condition, i.channel,
+    CASE WHEN i.expires <= s.newest OR s.now - i.heartbeat > 2 * i.interval THEN 'gone'
+         WHEN s.now - i.heartbeat > 1.2 * i.interval THEN 'late' ELSE 'live' END AS state,
+    round(s.now - i.heartbeat, 3) AS silence,                                    -- s
+    i.made, i.expires, i.heard,                                                  -- ms since 1970, UTC
+    s.age                                                                        -- s
+FROM interests AS i JOIN known_sites AS s USING (site);
+
 CREATE VIEW owners AS SELECT t.site, t.label AS name, s.age
 FROM known_topics AS t JOIN known_sites AS s USING (site) WHERE t.kind = 'requests';
 
@@ -143,6 +158,7 @@ INSERT INTO sqlite_stat1 VALUES
     ('known_topics', 'known_topics', '20000 20 1'), ('known_topics', 'topics_by_name', '20000 50 1'),
     ('known_topics', 'topics_by_kind', '20000 2000 50 1 1'),
     ('known_topics', 'topics_by_survey', '20000 500 1 1'),
+    ('interests', 'interests', '10000 1000 5 1'), ('interests', 'interests_by_topic', '10000 500 1 1'),
     ('members', 'members', '20000 20 5 1'), ('members', 'members_by_name', '20000 50 1 1'),
     ('members', 'members_by_topic', '20000 50 5 1'),
     ('known_filters', 'known_filters', '10000 10 5 1'), ('known_filters', 'filters_by_name', '10000 20 1 1'),

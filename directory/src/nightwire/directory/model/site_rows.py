@@ -15,7 +15,8 @@ TEXTS = ("owner", "survey", "topic", "endpoints", "capabilities")
 FIELDS = ("owner", "survey", "topic", "endpoints", "capabilities", "interval")
 COLUMNS = ("site", "kind", "name", *FIELDS, "ended", "heartbeat", "heard", "rivals")
 PUT = f"INSERT OR REPLACE INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-TABLES = ("entries", "known_filters", "known_topics", "members")
+TABLES = ("entries", "known_filters", "known_topics", "members", "interests")
+PUT_INTEREST = "INSERT OR REPLACE INTO interests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 REACHED = """
 UPDATE site_logs SET now = ?, newest = ?, refused = ?, reached = julianday('now') WHERE site = ?
 """
@@ -97,6 +98,8 @@ class SiteRows:
         with self.batch():
             sql = "UPDATE entries SET heartbeat = max(heartbeat, ?) WHERE site = ? AND interval > 0"
             self._db.execute(sql, (doubt, self.site))
+            sql = "UPDATE interests SET heartbeat = max(heartbeat, ? - interval) WHERE site = ?"
+            self._db.execute(sql, (self._clock.now, self.site))
 
     def put(self, found: Mapping[str, Any], appended: int) -> None:
         """Note an entry that Kafka appended at *appended*. [ms since 1970]
@@ -146,6 +149,31 @@ class SiteRows:
             self._make_room((f"filter of {owner}", name), len(topic))
             row = (found["version"], found["survey"], topic, found["cap"], found["live"])
             self._db.execute("INSERT INTO known_filters VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*key, *row))
+
+    def put_interest(self, found: Mapping[str, Any], appended: int) -> None:
+        """Note who wants or offers what, as Kafka appended it at *appended*. [ms since 1970]
+
+        Raises:
+            ValueError: There is no room for it.
+        """
+        now, key = self._clock.advance(appended), (found["subscriber"], found["name"])
+        self._make_room((f"interest of {key[0]}", key[1]), len(found["condition"]) + len(found["topic"]))
+        said = (found[name] for name in ("kind", "topic", "condition", "channel"))
+        made, expires = (one and round(1000 * one.timestamp()) for one in (found["made"], found["expires"]))
+        row = (self.site, *key, *said, made, found["interval"], expires, now, appended)
+        self._db.execute(PUT_INTEREST, row)
+
+    def take_out_interest(self, subscriber: str, name: str) -> None:
+        """Forget who wanted or offered what."""
+        self._free((f"interest of {subscriber}", name))
+        sql = "DELETE FROM interests WHERE site = ? AND subscriber = ? AND name = ?"
+        self._db.execute(sql, (self.site, subscriber, name))
+
+    def forgettable_interests(self, grace: float) -> list[Key]:
+        """Return those that were not heard for longer than *grace*. [s, of the log's clock]"""
+        sql = "SELECT subscriber, name FROM interests WHERE site = ? AND heartbeat < ?"
+        with self._view.lock:
+            return self._db.execute(sql, (self.site, self._clock.now - grace)).fetchall()
 
     def _make_room(self, key: Key, texts: int) -> None:
         """Note that the row of *key* holds *texts* [byte] from now on.

@@ -20,6 +20,7 @@ from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
 from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
 log = logging.getLogger("nightwire.directory")
 
@@ -156,17 +157,22 @@ def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> N
 
 @contextmanager
 def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
-    """Take out processes that are gone for longer than *grace* [s] within the block."""
+    """Take out who is gone, and what nobody wants any more, for longer than *grace* [s]."""
     stop = Stop()
+
+    def take_out(topic: str, gone: list[str]) -> None:
+        with suppress(DeliveryError):  # tried again at the next look
+            write_all(bootstrap, dict.fromkeys(gone), topic)
+            for key in gone:
+                log.info("%s is taken out: it has been gone for %.0f h", key, grace / 3600)
 
     def look() -> None:
         while not stop.wait(min(LOOK, grace)):
             old = rows.forgettable(grace)
             gone = [entry_key({"site": rows.site, "kind": kind, "name": name}) for kind, name in old]
-            with suppress(DeliveryError):  # tried again at the next look
-                write_all(bootstrap, dict.fromkeys(gone))
-                for key in gone:
-                    log.info("%s is taken out: it has been gone for %.0f h", key, grace / 3600)
+            take_out(DIRECTORY, gone)
+            silent = rows.forgettable_interests(grace)
+            take_out(SUBSCRIPTIONS, [f"{rows.site}/{who}/{name}" for who, name in silent])
 
     Thread(target=look, name="directory-forget", daemon=True).start()
     try:

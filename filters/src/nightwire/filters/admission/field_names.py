@@ -8,8 +8,8 @@ from typing import Any
 
 from nightwire.filters.language import AskedFields
 from nightwire.filters.language.operations import CANONICAL
+from nightwire.filters.language.vector import schemas_of
 from nightwire.filters.model.chains import is_derived
-from nightwire.filters.reading.decode import schemas_of
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.reading.requirements import schema_fields
 from nightwire.schemas import (
@@ -104,7 +104,7 @@ def known_schemas(
         values = [value for whose, value in samples if whose == name]
         schemas = [*_versions(registry, name)]
         if derived or not schemas:
-            came = [*schemas_of(values, AlertDecoder(registry))]
+            came = [schema for _, schema in schemas_of(values, AlertDecoder(registry))]
             schemas = [*came, *schemas] if came else []
         known = schemas or ([] if derived else _built_in(name))
         found.append(SurveySchemas(name, [*map(schema_names, known)]))

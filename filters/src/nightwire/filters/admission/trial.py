@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from nightwire.filters.evaluation.rowwise import check_added
 from nightwire.filters.language import Program, evaluate
+from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.model.transform import AddedField
-from nightwire.filters.reading.decode import NoColumn, decode_columns, decode_table
+from nightwire.filters.reading.decode import decode_columns, decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
 from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, SchemaRegistry, survey

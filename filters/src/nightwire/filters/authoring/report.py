@@ -17,7 +17,8 @@ from nightwire.filters.language import (
     evaluate,
     sql_conditions,
 )
-from nightwire.filters.reading.decode import NoColumn, decode_table
+from nightwire.filters.language.vector import NoColumn
+from nightwire.filters.reading.decode import decode_table
 from nightwire.filters.reading.recent import Sample
 from nightwire.schemas import AlertDecoder, AlertView, SchemaRegistry, survey
 

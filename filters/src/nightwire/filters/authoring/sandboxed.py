@@ -13,9 +13,9 @@ from nightwire.filters.admission.examination import Examination, examine, lane_r
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.language import FilterError, instrumented_copy
+from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.lanes import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
-from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError
 from nightwire.schemas import AlertDecoder, AlertView, survey

@@ -22,13 +22,13 @@ from nightwire.filters.evaluation.probing import Prober
 from nightwire.filters.evaluation.results import Verdict, added_rows, at_rows, count_range, passed_rows
 from nightwire.filters.evaluation.rowwise import RowJudge, judge_in_sandbox, judge_nothing, take_rows
 from nightwire.filters.evaluation.vectorized import judge_vectorized
+from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts, rows_to_arrow
 from nightwire.filters.model.offsets import OffsetRange, chunks
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts
-from nightwire.filters.reading.decode import NoColumn
 from nightwire.filters.reading.derived import fetch_groups
 from nightwire.filters.reading.fetch import range_consumer
 from nightwire.filters.reading.requirements import (

@@ -32,7 +32,7 @@ from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.vector import Verdicts, evaluate, evaluate_all
+    from nightwire.filters.language.vector import Condition, Judgement, Verdicts, evaluate, evaluate_all
 
 __all__ = [
     "DUNDERS",
@@ -43,7 +43,9 @@ __all__ = [
     "NAMED",
     "TABLE",
     "AskedFields",
+    "Condition",
     "FilterError",
+    "Judgement",
     "NotCompilable",
     "Predicate",
     "Program",
@@ -70,4 +72,6 @@ __all__ = [
     "without_surrogates",
 ]
 
-__getattr__ = on_demand(__name__, dict.fromkeys(("Verdicts", "evaluate", "evaluate_all"), "vector"))
+__getattr__ = on_demand(
+    __name__, dict.fromkeys(("Condition", "Judgement", "Verdicts", "evaluate", "evaluate_all"), "vector")
+)

@@ -8,17 +8,16 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, Message
 
-from nightwire.filters.model.messages import DEAD, Row
-from nightwire.filters.model.offsets import OffsetRange
-from nightwire.filters.reading.decode import (
+from nightwire.filters.language.vector import (
     CONTAINED,
     NoColumn,
-    concatenate,
-    decode_columns,
     foreign_messages,
     has_column,
     schema_id,
 )
+from nightwire.filters.model.messages import DEAD, Row
+from nightwire.filters.model.offsets import OffsetRange
+from nightwire.filters.reading.decode import concatenate, decode_columns
 from nightwire.filters.reading.fetch import ExpiredCount, fetch
 from nightwire.schemas import (
     AlertDecoder,
@@ -179,9 +178,9 @@ class _RangeReader:
         self._check(values)
         found = decode_columns(self.source.decoder, values, self.fields)
         foreign = foreign_messages(found.batch, found.rows, self.survey)
-        reasons = {at: f"{type(error).__name__}: {error}" for at, error in found.faults.items()}
+        errors = {**found.faults, **foreign}
+        reasons = {at: f"{type(error).__name__}: {error}" for at, error in errors.items()}
         reasons |= {at: "the record has no value" for at in reasons if messages[at].value() is None}
-        reasons |= foreign
         self.undecodable += [undecodable_row(messages[at], reason) for at, reason in sorted(reasons.items())]
         rows = [row for row, at in enumerate(found.rows) if at not in foreign]
         self.batches.append(found.batch.take(pa.array(rows, pa.int64())) if foreign else found.batch)

@@ -7,9 +7,10 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -23,6 +24,9 @@ from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.registry import AlertDecoder
 from nightwire.schemas.topics import VOEVENTS
 from nightwire.schemas.wire import unframe
+
+if TYPE_CHECKING:
+    from nightwire.filters.language import Condition
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +111,48 @@ def element_hash(message: Message) -> bytes:
     return hashlib.sha256(element_bytes(VOEVENT.decode(message.value() or b"")["raw"])).digest()
 
 
+class FeedConditions:
+    """Judges the conditions of a topic's feeds on alerts, before these are decoded.
+
+    Args:
+        topic: The topic.
+        texts: The conditions; None among them: of a feed that takes all.
+
+    Attributes:
+        texts: The conditions.
+        bounded: Whether nobody wants what meets none of them: handlers take no whole surveys.
+    """
+
+    def __init__(self, topic: str, texts: Collection[str | None]) -> None:
+        self.texts = [text for text in texts if text is not None]
+        self.bounded = None not in texts and topic.startswith("alerts.")
+        self._made: dict[tuple[str, str], Condition] = {}
+        self._told = set[str]()
+
+    def met(self, value: bytes, of_survey: str, decoder: AlertDecoder) -> frozenset[str]:
+        """Return the conditions that hold on the alert in *value*.
+
+        Raises:
+            DecodeError: It holds none.
+            UnknownSchemaError: Nobody knows its schema.
+        """
+        return frozenset(text for text in self.texts if self._holds(text, value, of_survey, decoder))
+
+    def _holds(self, text: str, value: bytes, of_survey: str, decoder: AlertDecoder) -> bool:
+        from nightwire.filters.language import Condition
+
+        condition = self._made.get((text, of_survey)) or Condition(text, of_survey)
+        self._made[text, of_survey] = condition
+        said = condition.judge([value], decoder)
+        for error in said.errors.values():
+            raise error
+        for why in said.faults.values():
+            if why not in self._told:
+                self._told.add(why)
+                log.warning("where %s: %s", text, why)
+        return bool(said.passed)
+
+
 class EventDecoder:
     """Make events of records.
 
@@ -115,6 +161,8 @@ class EventDecoder:
         decoder: Reads alerts; None where no feed needs it.
         cited: Finds the events that others retract.
         templates: Survey whose template is used, per topic; None: that of the record's header.
+        conditions: Conditions on alerts of the feeds of each topic; None among them: of one that
+            takes all.
     """
 
     def __init__(
@@ -123,12 +171,20 @@ class EventDecoder:
         decoder: AlertDecoder | None,
         cited: CitedEvents,
         templates: Mapping[str, str | None],
+        conditions: Mapping[str, Collection[str | None]] = MappingProxyType({}),
     ) -> None:
         self._is_first, self._decoder, self._cited = is_first, decoder, cited
         self._templates = templates
+        self._conditions = {
+            topic: found
+            for topic, texts in conditions.items()
+            if (found := FeedConditions(topic, texts)).texts
+        }
 
     def event(self, message: Message) -> Event:
-        """Return the event in *message*; one that repeats an earlier event is not deliverable.
+        """Return the event in *message*.
+
+        One that repeats an earlier event, or that no feed wants, is not deliverable.
 
         Raises:
             DecodeError: It holds nothing that can be read.
@@ -138,22 +194,28 @@ class EventDecoder:
         topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
         time = int(message.timestamp()[1])
         if topic != VOEVENTS:
-            ivorn, document = self._alert(message, topic)
-            return Event(topic, partition, offset, ivorn, "observation", document, time=time)
+            ivorn, document, meets = self._alert(message, topic)
+            found = ivorn, "observation", document
+            return Event(topic, partition, offset, *found, bool(document), time, meets=meets)
         record = _delivered_fields(message)
         first = self._is_first(element_hash(message), partition, offset)
         retracts = self._cited.retracted(record["citations"]) if first else ()
-        found = record["ivorn"], record["role"], bytes(record["raw"])
+        found = record["ivorn"], str(record["role"]), bytes(record["raw"])
         return Event(topic, partition, offset, *found, first, time, retracts)
 
-    def _alert(self, message: Message, topic: str) -> tuple[str, bytes]:
+    def _alert(self, message: Message, topic: str) -> tuple[str, bytes, frozenset[str] | None]:
         if self._decoder is None:
             raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
         name = self._templates.get(topic) or _survey_of(message, topic)
-        view = survey(name).view(self._decoder.decode(message.value() or b"").alert)
+        value, meets = message.value() or b"", None
+        if (conditions := self._conditions.get(topic)) is not None:
+            meets = conditions.met(value, name, self._decoder)
+            if not meets and conditions.bounded:
+                return "", b"", meets
+        view = survey(name).view(self._decoder.decode(value).alert)
         written = int(message.timestamp()[1])
         document = alert_voevent(view, survey=name, topic=topic, written=written)
-        return alert_ivorn(topic, name, view.id), document
+        return alert_ivorn(topic, name, view.id), document, meets
 
 
 def _delivered_fields(message: Message) -> dict[str, Any]:

@@ -16,6 +16,7 @@ class Event(NamedTuple):
         deliverable: False for a record that is not sent: a copy of an earlier event.
         time: The record's time in Kafka. [ms since 1970]
         retracts: The events that it retracts, of those that are known.
+        meets: The conditions of feeds that hold on its alert; None where none was judged.
     """
 
     topic: str
@@ -27,6 +28,7 @@ class Event(NamedTuple):
     deliverable: bool = True
     time: int = 0
     retracts: "tuple[Event, ...]" = ()
+    meets: frozenset[str] | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:

@@ -42,6 +42,7 @@ class Feed:
         roles: It carries events of these; none means every role, of whatever word.
         replay: How far back a subscriber is served that returns. [s]
         rate: At most so many events; None: all.
+        where: It carries alerts on which this condition holds; None: all.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Feed:
     roles: tuple[str, ...] = ()
     replay: float = REPLAY
     rate: Rate | None = None
+    where: str | None = None
 
     @property
     def has_alerts(self) -> bool:

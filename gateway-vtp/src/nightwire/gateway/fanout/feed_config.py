@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.cli import parse_duration
+from nightwire.filters.language import FilterError, compile_sql
 from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed, read_rate
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import read_address
@@ -65,7 +66,7 @@ def make_feeds(tables: Mapping[str, Mapping[str, Any]], default: Feed) -> tuple[
         ValueError: A table makes no sense, or two feeds exclude one another.
     """
     first = _make_feed(DEFAULT_FEED, tables.get(DEFAULT_FEED, {}), default)
-    bare = replace(default, topics=(), template=None, xpath=(), default_xpath=(), rate=None)
+    bare = replace(default, topics=(), template=None, xpath=(), default_xpath=(), rate=None, where=None)
     rest = [
         _make_feed(name, {"listen": None, "topics": None, **table}, bare)
         for name, table in tables.items()
@@ -99,13 +100,30 @@ def _with_access(changes: dict[str, Any], base: Feed) -> Feed:
 
 def _checked(feed: Feed) -> Feed:
     whole = [topic for topic in feed.topics if topic.startswith("alerts.")]
-    if whole and not (feed.xpath or feed.rate):
+    if whole and not (feed.xpath or feed.rate or feed.where):
         raise ValueError(
             f"[feeds.{feed.name}] topics: {whole[0]} is a whole survey, which no telescope can take: "
-            'write a filter and name its topic (filter.OWNER.NAME), or give xpath = ["…"], '
-            'or rate = "20/minute"'
+            'write a filter and name its topic (filter.OWNER.NAME), or give where = "magnitude < 19", '
+            'or xpath = ["…"], or rate = "20/minute"'
         )
+    if feed.where is not None:
+        _check_where(feed, feed.where)
     return feed
+
+
+def _check_where(feed: Feed, where: str) -> None:
+    """Raise ValueError where a condition cannot be judged on a feed's events."""
+    if VOEVENTS in feed.topics:
+        raise ValueError(
+            f"[feeds.{feed.name}] where: {VOEVENTS} holds no alerts; take xpath, or a feed apart"
+        )
+    named = [topic.removeprefix("alerts.") for topic in feed.topics if topic.startswith("alerts.")]
+    known = [name for name in (feed.template, *named) if name in surveys()] or [*surveys()][:1]
+    for name in known:
+        try:
+            compile_sql(where, name)
+        except FilterError as error:
+            raise ValueError(f"[feeds.{feed.name}] where: {'; '.join(error.reasons)}") from error
 
 
 def _check_together(feeds: Iterable[Feed]) -> None:
@@ -191,6 +209,7 @@ _KEYS: dict[str, tuple[str, Callable[[Any], Any], str]] = {
     "default-xpath": ("default_xpath", _expressions, "default-xpath = [\"/*[@role='prediction']\"]"),
     "roles": ("roles", _roles, 'roles = ["observation", "prediction"]'),
     "replay": ("replay", _seconds, 'replay = "1h"'),
+    "where": ("where", _text, 'where = "magnitude < 19"'),
     "rate": ("rate", lambda value: read_rate(_text(value)), 'rate = "20/minute"'),
 }
 """Each key of a feed's table: the attribute that it sets, how it is read, and an example."""

@@ -19,6 +19,7 @@ class Withheld(StrEnum):
     XPATH = "xpath"
     FILTER = "filter"
     RATE = "rate"
+    WHERE = "where"
     SIZE = "size"
 
 
@@ -84,6 +85,8 @@ class DeliveryPolicy:
             return Withheld.TOPIC
         if self._feed.roles and event.role not in self._feed.roles and not self._always(event):
             return Withheld.ROLE
+        if self._feed.where and event.meets is not None and self._feed.where not in event.meets:
+            return Withheld.WHERE
         if self._feed.xpath and not self._xpath.active():  # too costly, and switched off
             return Withheld.XPATH
         return None if self._matches(self._xpath, event) else Withheld.XPATH

@@ -41,6 +41,7 @@ BUILT_IN = {
     "seen": "nightwire.Seen",
     "position": "vtp-positions-value",
     "entry": "directory-value",
+    "subscription": "subscriptions-value",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

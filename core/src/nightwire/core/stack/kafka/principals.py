@@ -27,6 +27,7 @@ from nightwire.schemas.topics import (
     DIRECTORY,
     FILTERS,
     SCHEMAS,
+    SUBSCRIPTIONS,
     VISITS,
     VOEVENTS,
     VTP_POSITIONS,
@@ -58,6 +59,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     "gateway": [
         *_topics(KEEPS, VOEVENTS, ACCOUNTS, VTP_POSITIONS),
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+        *_topics(KEEPS, SUBSCRIPTIONS),
         *_topics([READ], "alerts.*", "filter.*", "broker.*"),
     ],
     "filters": [
@@ -70,7 +72,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
     "directory": [
-        *_topics(KEEPS, DIRECTORY),
+        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS),
         *_topics([READ], FILTERS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
@@ -85,7 +87,10 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
-    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS, DIRECTORY)],
+    "stream": [
+        *_topics(KEEPS, VISITS, ACCOUNTS, SUBSCRIPTIONS, "alerts.*"),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+    ],
 }
 """What each process may do, beside joining groups that begin with its own name."""
 

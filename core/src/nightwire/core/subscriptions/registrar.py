@@ -1,0 +1,165 @@
+"""A process says what it wants of topics, keeps saying it, and takes it back at the end.
+
+It never waits for Kafka.  Where Kafka does not let it write, it says so once and goes on: whoever
+reads judges by itself what it gets, so that nothing but speed depends on what is said here.
+"""
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from nightwire.core.kafka import principal, producer
+from nightwire.core.presence import site_name
+from nightwire.core.subscriptions.interest import REFRESH, interest, interest_key, subscriber_name
+from nightwire.schemas import records
+from nightwire.schemas.topics import SUBSCRIPTIONS
+
+log = logging.getLogger("nightwire.subscriptions")
+
+GOODBYE = 1.0
+"""Longest wait at the end for Kafka to take what was taken back. [s]"""
+TICK = 0.1
+"""Time between two looks at what Kafka answered. [s]"""
+WHILE_FULL = 5.0
+"""Longest wait for room in the client's queue. [s]"""
+
+Effect = Future[int]
+"""The offset in `subscriptions` from which something holds; KafkaException where it does not."""
+
+
+class Registrar:
+    """Says to the Kafka at *bootstrap* what this process wants, and what it offers.
+
+    It is used within a ``with`` block, or from `start` to `close`, when all is taken back.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        subscriber: Who says so; by default our name in Kafka, else user and machine.
+        interval: Time between two refreshes; whoever is silent for two is taken for dead. [s]
+
+    Attributes:
+        instance: This run, as records name it.
+    """
+
+    def __init__(self, bootstrap: str, subscriber: str | None = None, *, interval: float = REFRESH) -> None:
+        self._who = subscriber or subscriber_name(principal(bootstrap))
+        self.instance, self._interval = uuid.uuid4().hex, interval
+        self._held: dict[str, bytes] = {}  # records by their keys
+        self._lock, self._leave, self._refused = threading.Lock(), threading.Event(), False
+        self._told = False
+        self._client = producer(bootstrap, linger_ms=5, delivery_timeout_ms=10_000)
+        self._thread = threading.Thread(target=self._keep_saying, name="subscriptions", daemon=True)
+
+    def subscribe(
+        self,
+        name: str,
+        topic: str,
+        condition: str = "TRUE",
+        *,
+        channel: str | None = None,
+        expires: datetime | None = None,
+    ) -> Effect:
+        """Say that events of *topic* are wanted on which *condition* holds.
+
+        Args:
+            name: Unique among this subscriber's; what it was said of before no longer holds.
+            topic: Whose events.
+            condition: In SQL; TRUE for all.
+            channel: The channel by which they are wanted; None where that does not matter.
+            expires: When it ends by itself.
+
+        Raises:
+            InterestError: That cannot be.
+        """
+        return self._say(name, topic, condition, kind="subscription", channel=channel, expires=expires)
+
+    def advertise(
+        self, name: str, topic: str, condition: str = "TRUE", *, expires: datetime | None = None
+    ) -> Effect:
+        """Say that what is written to *topic* meets *condition*; see `subscribe`."""
+        return self._say(name, topic, condition, kind="advertisement", expires=expires)
+
+    def _say(self, name: str, topic: str, condition: str, **more: Any) -> Effect:
+        who = (site_name(), self._who, name, topic, condition)
+        found = interest(*who, instance=self.instance, interval=self._interval, **more)
+        key, value = interest_key(found), records.SUBSCRIPTION.encode(found)
+        with self._lock:
+            self._held[key] = value
+            return self._write(key, value)
+
+    def take_back(self, name: str) -> Effect:
+        """Say that the subscription or advertisement of that name no longer holds."""
+        key = interest_key({"site": site_name(), "subscriber": self._who, "name": name})
+        with self._lock:
+            self._held.pop(key, None)
+            return self._write(key, None)
+
+    unsubscribe = unadvertise = take_back
+
+    def start(self) -> None:
+        """Begin to keep saying it."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Take all back, and wait a moment for Kafka to take that."""
+        self._leave.set()
+        self._thread.join(GOODBYE)
+        with self._lock:
+            for key in () if self._refused else self._held:
+                self._write(key, None)
+            self._held.clear()
+        self._client.flush(GOODBYE)  # who fails to say so is missed
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_failure: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _keep_saying(self) -> None:
+        due = time.monotonic() + self._interval
+        while not self._leave.wait(TICK):
+            self._client.poll(0)
+            if time.monotonic() >= due and not self._refused:
+                due += self._interval
+                with self._lock:
+                    for key, value in self._held.items():
+                        self._write(key, value)
+
+    def _write(self, key: str, value: bytes | None) -> Effect:
+        effect: Effect = Future()
+        deadline = time.monotonic() + WHILE_FULL
+        while True:
+            try:
+                self._client.produce(SUBSCRIPTIONS, value, key, partition=0, on_delivery=self._settle(effect))
+            except BufferError:
+                self._client.poll(TICK)
+                if time.monotonic() < deadline:
+                    continue
+                effect.set_exception(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
+            except KafkaException as error:
+                effect.set_exception(error)
+            return effect
+
+    def _settle(self, effect: Effect) -> Callable[[KafkaError | None, Message], None]:
+        def settle(error: KafkaError | None, message: Message) -> None:
+            if error is None:
+                self._told = False
+                effect.set_result(message.offset() or 0)
+                return
+            effect.set_exception(KafkaException(error))
+            self._refused = self._refused or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+            if not self._told:
+                self._told = True
+                log.warning("%s: %s: others do not see what is read here", SUBSCRIPTIONS, error.str())
+
+        return settle

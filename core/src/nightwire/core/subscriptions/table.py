@@ -1,0 +1,136 @@
+"""Who wants what now, as a fold over the records of the topic `subscriptions`.  Pure.
+
+The log is the only clock: it goes on by the times at which Kafka appended records, and between them
+by the time that its follower waited while Kafka answered.  So nobody is dead because Kafka was.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nightwire.core.subscriptions.interest import interest_of
+from nightwire.schemas import MendableError
+
+MISSED = 2
+"""After so many refreshes that did not come an interest is dead."""
+LONGEST_STEP = 3.0
+"""Most time that passes between two records while nobody waited for them. [s]"""
+MOST = 1_000_000
+"""Most interests that are held; what is beyond is refused."""
+
+
+@dataclass(frozen=True)
+class LiveInterest:
+    """An interest that holds.
+
+    Attributes:
+        record: What it says: `records.SUBSCRIPTION`.
+        offset: Offset in the topic from which it holds as it is; where compaction took that record,
+            of the oldest that says so.
+        refreshed: When it was last heard. [s, of the log's clock]
+        appended: Kafka's time of that. [ms since 1970]
+    """
+
+    record: Mapping[str, Any]
+    offset: int
+    refreshed: float
+    appended: int
+
+    def holds(self, now: float, time: int) -> bool:
+        """Return whether it holds at *now* [s, of the log's clock].  *time*: [ms since 1970]"""
+        expires = self.record["expires"]
+        expired = expires is not None and time >= 1000 * expires.timestamp()
+        return not expired and now - self.refreshed <= MISSED * self.record["interval"]
+
+
+class SubscriptionTable:
+    """The interests of a topic's log, record by record.
+
+    Attributes:
+        refused: Records that could not stand here.
+        position: Offset after the last record.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, LiveInterest] = {}
+        self._base, self._waited, self._newest = 0.0, 0.0, 0
+        self._following = False
+        self.refused = self.position = 0
+
+    @property
+    def now(self) -> float:
+        """The log's present. [s since its first record, less what did not count]"""
+        return self._base + self._waited
+
+    @property
+    def time(self) -> int:
+        """The log's present by Kafka's clock. [ms since 1970]"""
+        return self._newest + round(1000 * self._waited)
+
+    def apply(self, key: str, value: bytes | None, appended: int, offset: int) -> None:
+        """Note a record.
+
+        Args:
+            key: Its key.
+            value: Its value; None is a tombstone.
+            appended: When Kafka appended it. [ms since 1970]
+            offset: Its offset.
+        """
+        self._advance(appended)
+        self.position = offset + 1
+        if value is None:
+            self._held.pop(key, None)
+            return
+        try:
+            self._put(key, interest_of(key, value), offset)
+        except MendableError:
+            self.refused += 1
+
+    def _put(self, key: str, record: Mapping[str, Any], offset: int) -> None:
+        before = self._held.get(key)
+        if before is None and len(self._held) >= MOST:
+            self.refused += 1
+            return
+        same = before is not None and before.holds(self.now, self.time) and _says_the_same(before, record)
+        since = before.offset if before is not None and same else offset
+        self._held[key] = LiveInterest(record, since, self.now, self._newest)
+
+    def _advance(self, appended: int) -> None:
+        if self._newest:
+            step = max(0.0, (appended - self._newest) / 1000)
+            self._base += min(step, max(self._waited, LONGEST_STEP)) if self._following else step
+        self._newest, self._waited = max(self._newest, appended), 0.0
+
+    def caught_up(self) -> None:
+        """Note that the log was read to its end: from here on it is followed.
+
+        A silence that ends there may have been Kafka's own: whoever was not dead before has an
+        interval to be heard again.
+        """
+        if self._following:
+            return
+        self._following = True
+        for key, one in self._held.items():
+            doubt = self.now - one.record["interval"]
+            self._held[key] = replace(one, refreshed=max(one.refreshed, doubt))
+
+    def wait(self, seconds: float) -> None:
+        """Note that nothing came for *seconds* [s], though Kafka answered; forget who is dead."""
+        self._waited += seconds
+        dead = [key for key, one in self._held.items() if not one.holds(self.now, self.time)]
+        for key in dead:
+            del self._held[key]
+
+    def live(self, topic: str | None = None, kind: str = "subscription") -> Iterator[LiveInterest]:
+        """Yield the interests of *kind* in *topic*, or in any, that hold now."""
+        for one in self._held.values():
+            wanted = one.record["kind"] == kind and topic in (None, one.record["topic"])
+            if wanted and one.holds(self.now, self.time):
+                yield one
+
+
+SAID = ("kind", "topic", "condition", "channel")
+
+
+def _says_the_same(before: LiveInterest, record: Mapping[str, Any]) -> bool:
+    return all(before.record[name] == record[name] for name in SAID)

@@ -1,0 +1,116 @@
+"""Subscriptions through a real Kafka: said, followed, refreshed, taken back."""
+
+import random
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import KafkaException
+
+from nightwire.core.kafka import ensure_topics, read_to_end
+from nightwire.core.subscriptions import Following, LiveInterest, Registrar, SubscriptionTable
+from nightwire.schemas.topics import SUBSCRIPTIONS, settings
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def log(kafka: str) -> str:
+    """Return a Kafka with the topic."""
+    ensure_topics(kafka, [settings(SUBSCRIPTIONS)])
+    return kafka
+
+
+def until(true: Callable[[], bool], timeout: float = 30.0) -> None:
+    """Wait until something is true; fail after *timeout*. [s]"""
+    deadline = time.monotonic() + timeout
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)  # polling a condition
+
+
+def of(following: Following, who: str) -> dict[str, str]:
+    """Return the conditions of a subscriber, by name."""
+    return {
+        one.record["name"]: one.record["condition"]
+        for one in following.live("alerts.sim")
+        if one.record["subscriber"] == who
+    }
+
+
+def test_it_takes_effect_at_a_stated_offset_and_is_taken_back(log: str) -> None:
+    with Following(log) as following:
+        with Registrar(log, "ann") as ann:
+            offset = ann.subscribe("bright", "alerts.sim", "magnitude < 19").result(10)
+            assert following.wait_until(offset, 10)
+            assert of(following, "ann") == {"bright": "magnitude < 19"}
+            assert [one.offset for one in following.live() if one.record["subscriber"] == "ann"] == [offset]
+            changed = ann.subscribe("bright", "alerts.sim", "magnitude < 18").result(10)
+            gone = ann.unsubscribe("bright").result(10)
+            assert offset < changed < gone
+            assert following.wait_until(gone, 10)
+            assert of(following, "ann") == {}
+            offset = ann.subscribe("faint", "alerts.sim").result(10)
+            assert following.wait_until(offset, 10)
+            assert of(following, "ann") == {"faint": "TRUE"}
+        until(lambda: of(following, "ann") == {})  # who leaves takes all back
+
+
+def test_who_dies_is_gone_after_two_refreshes_and_who_lives_is_not(log: str) -> None:
+    with Following(log) as following, Registrar(log, "alive", interval=0.5) as alive:
+        dead = Registrar(log, "dead", interval=0.5)  # its thread never begins: it says so once
+        offsets = [dead.subscribe("a", "alerts.sim").result, alive.subscribe("a", "alerts.sim").result]
+        dead._client.flush(10)
+        assert following.wait_until(max(one(10) for one in offsets), 10)
+        assert set(of(following, "dead")) == set(of(following, "alive")) == {"a"}
+        until(lambda: not of(following, "dead"))
+        assert set(of(following, "alive")) == {"a"}
+        assert {one.offset for one in following.live() if one.record["subscriber"] == "alive"} == {
+            offsets[1]()
+        }
+
+
+def change(registrar: Registrar, seed: int, last: dict[int, int]) -> dict[str, str]:
+    """Subscribe and unsubscribe 125 times; note the last offset by *seed*, return what is left."""
+    chance, held = random.Random(seed), dict[str, str]()
+    for number in range(125):
+        name = f"s{chance.randrange(20)}"
+        if name in held and chance.random() < 0.5:
+            del held[name]
+            effect = registrar.unsubscribe(name)
+        else:
+            held[name] = f"flux > {number}"
+            effect = registrar.subscribe(name, "alerts.sim", held[name])
+    last[seed] = effect.result(30)
+    return held
+
+
+def offsets(live: Iterable[LiveInterest]) -> dict[tuple[str, str], int]:
+    """Return the offsets from which interests of many hold."""
+    named = {(one.record["subscriber"], one.record["name"]): one.offset for one in live}
+    return {key: offset for key, offset in named.items() if key[0].startswith("many")}
+
+
+def test_a_thousand_changes_by_many_at_once_are_all_seen_in_order(log: str) -> None:
+    with Following(log) as following, ExitStack() as exits, ThreadPoolExecutor(8) as pool:
+        assert following.wait(30)
+        many = [exits.enter_context(Registrar(log, f"many-{number}")) for number in range(8)]
+        last = dict[int, int]()
+        left = [*pool.map(change, many, range(8), [last] * 8)]
+        assert following.wait_until(max(last.values()), 30)
+        assert [of(following, f"many-{number}") for number in range(8)] == left
+        assert sum(map(len, left)) > 20
+        again = SubscriptionTable()
+        for message in read_to_end(log, [SUBSCRIPTIONS]):
+            key = (message.key() or b"").decode()
+            again.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
+        assert offsets(again.live()) == offsets(following.live())
+
+
+def test_without_a_kafka_nobody_waits() -> None:
+    with Registrar("127.0.0.1:1", "alone") as alone:
+        effect = alone.subscribe("a", "alerts.sim")
+        assert not effect.done()
+    assert not effect.done() or isinstance(effect.exception(), KafkaException)
