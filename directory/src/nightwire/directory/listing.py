@@ -3,8 +3,8 @@
 from typing import Any
 from urllib.parse import quote
 
-from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key, site_name
-from nightwire.core.runtime import Endpoints, find_endpoints
+from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key
+from nightwire.core.runtime import Endpoints, find_endpoints, site_name
 from nightwire.directory.following import write
 from nightwire.schemas.records import ENTRY
 

@@ -10,8 +10,8 @@ import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from nightwire.core.kafka import DeliveryError, identity
-from nightwire.core.presence import entry_key, metrics_at, reached_at, registered, site_name
-from nightwire.core.runtime import Endpoints, MetricsPage, Stop
+from nightwire.core.presence import entry_key, metrics_at, reached_at, registered
+from nightwire.core.runtime import Endpoints, MetricsPage, Stop, site_name
 from nightwire.directory.following import Follower, write_all
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
