@@ -98,7 +98,7 @@ def decoded(decoder: AlertDecoder, message: Message) -> Mapping[str, Any]:
 
 
 def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
-    """Return *record* as JSON, in which null stands for what is not finite, and times are of ISO 8601.
+    """Return *record* as JSON: null for what is not finite, times by ISO 8601.
 
     *stamps* says whether bytes are there, as base64.  The encoder walks a record itself, several
     times faster than `plain` does, which is left what the encoder refuses.
@@ -144,9 +144,7 @@ def _special(value: Any, *, stamps: bool) -> str | float:
 
 
 ENCODERS = {
-    stamps: json.JSONEncoder(
-        separators=(",", ":"), allow_nan=False, default=partial(_special, stamps=stamps)
-    )
+    stamps: json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=partial(_special, stamps=stamps))
     for stamps in (False, True)
 }
 

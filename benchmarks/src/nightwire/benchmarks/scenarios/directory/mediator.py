@@ -1,4 +1,4 @@
-"""Topics over HTTP: beside our own reader and bare librdkafka, by many at once, over a slow link."""
+"""Topics over HTTP: beside our reader and bare librdkafka, by many at once, over a slow link."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +44,7 @@ WAYS: Mapping[str, Way] = {
     "json": Way("json", {"as": "json", "max": "10000"}, ready=False),
     "values": Way("values", AVRO, ready=True),
 }
-TOPICS: Mapping[str, int] = {"small": 20_000, "stamps": 1_000}
+TOPICS: Mapping[str, int] = {"small": 5_000, "stamps": 600}
 """Alerts without their stamps, and with them; how many."""
 
 

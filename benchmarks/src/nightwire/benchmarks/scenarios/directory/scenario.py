@@ -73,7 +73,7 @@ def mediator_figures() -> Iterator[Figure]:
             rate = f"http_{what}_{name}_per_second"
             yield Figure(rate, "1/s", f"Alerts {size}: {said}", Better.HIGHER, baseline=baseline)
             yield Figure(
-                f"http_{what}_{name}_share", "1", f"Alerts {size}: {said}, share of {baseline}", Better.HIGHER,
+                f"http_{what}_{name}_share", "1", f"Alerts {size}: {said}, of {baseline}", Better.HIGHER,
                 share_of=rate, headline=name == "alerts",
             )  # fmt: skip
     yield Figure(
