@@ -97,7 +97,7 @@ def read(reader: HttpReader, count: Callable[[bytes], int], expect: int, records
 
 @contextmanager
 def asking_many(order: Order) -> Iterator[Work]:
-    """Read ``expect`` records over each of ``clients``; finds how many, and when the last was there."""
+    """Read ``expect`` records over each of ``clients``; finds when the last was there."""
     reader, clients = (order["address"], order["topic"], order["asked"]), order["clients"]
 
     def one(_number: int) -> int:
