@@ -136,8 +136,10 @@ def subscribe(
     if not topics and where is None:
         raise click.UsageError("Missing argument 'TOPIC...', or --where CONDITION")
     from nightwire.consumers.cli.follow import follow
+    from nightwire.consumers.cli.listed import listed
 
     try:
-        follow(topics, output, where, **reading)
+        with listed(topics, reading):
+            follow(topics, output, where, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

@@ -96,10 +96,9 @@ class Reading(MediatorExperiment):
         figures: Figures = {}
         for what, count in TOPICS.items():
             for name, way in WAYS.items():
+                order: dict[str, Any] = {"part": "take", "ready": way.ready}
                 if kind is Kind.SUBJECT:
                     order = {"part": "ask", "address": self._address, "asked": way.asked, "work": way.work}
-                else:
-                    order = {"part": "take", "ready": way.ready}
                 found = self._work(order | {"topic": self._topics[what], "expect": count})
                 figures[f"http_{what}_{name}_per_second"] = count / (found["last"] - found["began"])
         return figures
@@ -114,8 +113,8 @@ class Many(MediatorExperiment):
     def run_once(self, kind: Kind) -> Figures:
         """Let them write and read."""
         with self._cluster.topic("many") as topic:
-            shared = {"address": self._address, "topic": topic, "clients": MANY}
-            reading = shared | {"part": "ask many", "asked": AVRO, "expect": MANY * EACH}
+            shared: dict[str, Any] = {"address": self._address, "topic": topic, "clients": MANY}
+            reading: dict[str, Any] = shared | {"part": "ask many", "asked": AVRO, "expect": MANY * EACH}
             writing = shared | {"part": "write", "each": EACH}
             with self._workers.in_place(["consumer", "producer"], [reading, writing]) as both:
                 for worker in both:
