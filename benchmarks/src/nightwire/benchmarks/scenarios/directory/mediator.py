@@ -85,6 +85,7 @@ class Reading(MediatorExperiment):
     """One connection reads a topic, beside Kafka's own clients."""
 
     name = "mediator"
+    at_most: Mapping[Kind, int] = {}
 
     def prepare(self) -> None:
         """Fill the topics, too."""
