@@ -39,7 +39,8 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
         answer = ask_directory(where, "POST", "/query", json={"sql": sql})
     except NobodyAnswersError as error:
         log.warning("%s: this site's log is read instead, other sites are not known", error)
-        return read_log(where, sql)
+        with log_view(where) as view:
+            return Answer(view.query(sql), where)
     except SiteHttpError as error:
         raise QueryError(str(error)) from error
     return Answer(rows_of(answer.json()), where)
@@ -68,17 +69,6 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
         return ask_directory(where, "GET", f"/export/{form}").content
     with log_view(where) as view:
         return EXPORTS[form][1](view, site_name())
-
-
-def read_log(where: "Endpoints", sql: str) -> Answer:
-    """Return the answer to *sql* by reading the directory's log from the Kafka of *where*.
-
-    Raises:
-        QueryError: The question is refused; the message says why.
-        KafkaException: Kafka cannot be reached, or refuses.
-    """
-    with log_view(where) as view:
-        return Answer(view.query(sql), where)
 
 
 @contextmanager
