@@ -17,7 +17,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from nightwire.core.kafka import principal, producer
-from nightwire.core.presence import site_name
+from nightwire.core.runtime import site_name
 from nightwire.core.subscriptions.interest import REFRESH, interest, interest_key, subscriber_name
 from nightwire.schemas import records
 from nightwire.schemas.topics import SUBSCRIPTIONS

@@ -115,7 +115,7 @@ async def add(site: Site, http: Request) -> Response:
         raise RefusedError(400, "capabilities are an object")
     found = entry(**texts, endpoints=endpoints, capabilities=capabilities)
     await site.gate.may_write(http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"]))
-    await run_in_threadpool(write, site.bootstrap, entry_key(found), ENTRY.encode(found))
+    await run_in_threadpool(write, site.bootstrap, {entry_key(found): ENTRY.encode(found)})
     return JSONResponse({"site": site.name, "kind": found["kind"], "name": found["name"]}, 201)
 
 
@@ -124,7 +124,7 @@ async def remove(site: Site, http: Request) -> Response:
     kind, name = http.path_params["kind"], http.path_params["name"]
     await site.gate.may_write(http, DIRECTORY, _owner(site, kind, name))
     key = entry_key({"site": site.name, "kind": kind, "name": name})
-    await run_in_threadpool(write, site.bootstrap, key, None)
+    await run_in_threadpool(write, site.bootstrap, {key: None})
     return Response(status_code=204)
 
 
