@@ -16,7 +16,6 @@ from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import Value, python
 from nightwire.schemas import AlertTable, survey
 
-
 FIELD = re.compile(r"[\w.]+")
 
 
