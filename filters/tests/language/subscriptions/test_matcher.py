@@ -42,6 +42,10 @@ def test_subscriptions_come_and_go() -> None:
         if key % 100 == 99:
             agrees(matcher, there, columns)
     assert len(matcher) == len(there)
+    for key in there:
+        matcher.remove(key)
+    assert matcher.names == []
+    assert not matcher.match(columns).counts.any()
 
 
 @pytest.mark.slow
