@@ -118,7 +118,8 @@ class _Reader:
             return False
         some = sides.true if wanted else sides.false
         if sides.term is not None:
-            found[sides.term] = found.get(sides.term, EVERYTHING) & some
+            known = found.get(sides.term)
+            found[sides.term] = some if known is None else known & some
         elif not some:
             found[NEVER] = NOTHING
         return True
@@ -176,6 +177,9 @@ NEVER = Term("NULL", (("const", None),))
 """Stands for a condition that nothing passes."""
 
 
+ALWAYS = _Sides(None, true=EVERYTHING)
+
+
 def _both(operation: str, one: _Sides | None, two: _Sides | None) -> _Sides | None:
     """Return the sides of AND or OR; the second is not asked where the first decides."""
     if operation == "sql.or":
@@ -185,6 +189,8 @@ def _both(operation: str, one: _Sides | None, two: _Sides | None) -> _Sides | No
         return one
     if one is None or two is None:
         return None
+    if ALWAYS in (one, two):
+        return two if one == ALWAYS else one
     if one.term != two.term and one.term is not None and two.term is not None:
         return None
     return _met(one.term or two.term, one, two)
