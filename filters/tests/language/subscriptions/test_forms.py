@@ -7,7 +7,7 @@ import pytest
 
 from filters.tests.helpers.random_alerts import alerts, table
 from filters.tests.helpers.random_subscriptions import Subscriptions
-from nightwire.filters.language import compile_sql, evaluate_all
+from nightwire.filters.language import compile_python, compile_sql, evaluate_all
 from nightwire.filters.language.subscriptions import NormalForm, Term, ValueSet, matches, normal_form
 from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import objects
@@ -122,6 +122,11 @@ def test_terms_are_what_is_computed_whatever_stands_before() -> None:
 )
 def test_what_has_no_normal_form_has_none(condition: str) -> None:
     assert form_of(condition) is None
+
+
+def test_python_has_no_normal_form() -> None:
+    """A comparison with nothing is another one there."""
+    assert normal_form(compile_python("def keep(alert):\n    return alert.snr == 5\n")) is None
 
 
 def test_true_has_no_sets_and_what_nothing_passes_is_empty() -> None:
