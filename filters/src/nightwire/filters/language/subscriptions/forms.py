@@ -72,8 +72,8 @@ class _Sides:
 def normal_form(program: Program) -> NormalForm | None:
     """Return the normal form of an SQL condition; None where it has none.
 
-    It is exact: an alert passes it if and only if `evaluate` says that it passes *program*.  Compiled
-    Python has none: it takes nothing for a value like others.
+    It is exact: an alert passes it if and only if `evaluate` says that it passes *program*.
+    Compiled Python has none: it takes nothing for a value like others.
     """
     if program.nodes[-1][0] != "sql.and":
         return None
