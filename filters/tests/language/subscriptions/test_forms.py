@@ -1,11 +1,13 @@
 """Normal forms: what they pass is what the condition passes, to the last odd value."""
 
+import math
+
 import numpy as np
 import pytest
 
 from filters.tests.helpers.random_alerts import alerts, table
 from filters.tests.helpers.random_subscriptions import Subscriptions
-from nightwire.filters.language import compile_sql, evaluate_all
+from nightwire.filters.language import compile_python, compile_sql, evaluate_all
 from nightwire.filters.language.subscriptions import NormalForm, Term, ValueSet, matches, normal_form
 from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import objects
@@ -68,3 +70,67 @@ def agreed(seeds: range) -> int:
 @pytest.mark.slow
 def test_a_normal_form_passes_what_its_condition_passes() -> None:
     assert sum(agreed(range(begin, begin + 100)) for begin in range(0, 1_000, 100)) > 700
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(3600)
+def test_fifty_thousand_conditions_pass_what_their_normal_forms_pass() -> None:
+    assert sum(agreed(range(begin, begin + 100)) for begin in range(10_000, 60_000, 100)) > 40_000
+
+
+def test_an_absolute_value_is_two_intervals() -> None:
+    lower, upper = ((-math.inf, False), (-15, False)), ((15, True),)
+    assert sets_of("ABS(dec) > 15") == {"dec": ValueSet((*lower, *upper))}
+    assert sets_of("NOT ABS(-dec) <= 15 AND dec < 80") == {"dec": ValueSet((*lower, *upper, (80, False)))}
+
+
+def test_constraints_on_one_term_are_one_set() -> None:
+    r, g = ("r", "r\0"), ("g", "g\0")
+    assert (
+        sets_of("band = 'r' OR band = 'g'")
+        == sets_of("band IN ('r', 'g')")
+        == {"band": ValueSet(texts=(*g, *r))}
+    )
+    assert sets_of("snr BETWEEN 2 + 3 AND 9") == {"snr": ValueSet(((5, False), (9, True)))}
+    assert sets_of("band IS NULL OR band LIKE 'r%'") == {
+        "band": ValueSet(texts=("R", "S", "r", "s"), null=True)
+    }
+    assert sets_of("visit <> 3") == {
+        "visit": ValueSet(((-math.inf, False), (3, False), (3, True)), texts=("",))
+    }
+
+
+def test_terms_are_what_is_computed_whatever_stands_before() -> None:
+    (one,), (two,) = (
+        sets_of("flux / flux_error > 5"),
+        set(sets_of("dec < 3 AND flux / flux_error < 9")) - {"dec"},
+    )
+    assert one == two
+    (odd,) = sets_of(f"`{one}` > 3")
+    assert odd not in (one, two)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "snr > 5 OR magnitude < 20",
+        "snr > magnitude",
+        "band LIKE 'a_b'",
+        "ROUND(snr, 2) > 5",
+        "NOT (snr > 5 AND dec > 3)",
+    ],
+)
+def test_what_has_no_normal_form_has_none(condition: str) -> None:
+    assert form_of(condition) is None
+
+
+def test_python_has_no_normal_form() -> None:
+    """A comparison with nothing is another one there."""
+    assert normal_form(compile_python("def keep(alert):\n    return alert.snr == 5\n")) is None
+
+
+def test_true_has_no_sets_and_what_nothing_passes_is_empty() -> None:
+    assert form_of("TRUE") == form_of("3 < 4 AND NOT FALSE") == NormalForm()
+    for condition in ("FALSE", "NULL", "snr > 5 AND snr < 3", "snr = NULL", "dec > 'a' AND dec < 3"):
+        assert form_of(condition) == NormalForm(empty=True)
+    assert form_of("snr > 5 OR TRUE") != NormalForm()  # where there is no snr, it has a fault

@@ -73,7 +73,10 @@ def normal_form(program: Program) -> NormalForm | None:
     """Return the normal form of an SQL condition; None where it has none.
 
     It is exact: an alert passes it if and only if `evaluate` says that it passes *program*.
+    Compiled Python has none: it takes nothing for a value like others.
     """
+    if program.nodes[-1][0] != "sql.and":
+        return None
     sets = _Reader(program.nodes).conjunction(len(program.nodes) - 1, wanted=True)
     if sets is None:
         return None
@@ -91,8 +94,7 @@ class _Reader:
         self._constants = constants(nodes)
         self._sides = list[_Sides | None]()
         for at, node in enumerate(nodes):  # from the leaves on: a chain of many ORs is deep
-            asks = node[0].removeprefix("sql.") in CONDITIONS
-            self._sides.append(self._judged(at) if asks else None)
+            self._sides.append(self._judged(at) if node[0] in CONDITIONS else None)
 
     def conjunction(self, at: int, *, wanted: bool) -> dict[Term, ValueSet] | None:
         """Return the sets of values with which node *at* is true, or false, as *wanted*."""
@@ -118,14 +120,15 @@ class _Reader:
             return False
         some = sides.true if wanted else sides.false
         if sides.term is not None:
-            found[sides.term] = found.get(sides.term, EVERYTHING) & some
+            known = found.get(sides.term)
+            found[sides.term] = some if known is None else known & some
         elif not some:
             found[NEVER] = NOTHING
         return True
 
     def sides(self, at: int) -> _Sides | None:
         """Return where node *at*, taken for a condition, is true and false, if of one term."""
-        if self._nodes[at][0].removeprefix("sql.") in CONDITIONS:
+        if self._nodes[at][0] in CONDITIONS:
             return self._sides[at]
         return self._of_values(at, _Sides(None, TRUE, FALSE, NULL))
 
@@ -163,7 +166,7 @@ class _Reader:
         if operation == "sql.coalesce" and given[1] in self._constants:
             other = self._constants[given[1]]
             return self._of_values(given[0], sides.each(lambda one: replace(one, null=other in one)))
-        if operation.removeprefix("sql.") in CONDITIONS:
+        if operation in CONDITIONS:
             inner = self.sides(at)
             return inner and _of_truth(inner, sides)
         term = term_of(self._nodes, at)
@@ -171,9 +174,10 @@ class _Reader:
         return None if any(node[0] == "sql.round_to" for node in term.nodes) else replace(sides, term=term)
 
 
-CONDITIONS = frozenset({*SIGNS, "in", "null", "like", "and", "or", "not"})
+CONDITIONS = frozenset(f"sql.{name}" for name in (*SIGNS, "in", "null", "like", "and", "or", "not"))
 NEVER = Term("NULL", (("const", None),))
 """Stands for a condition that nothing passes."""
+ALWAYS = _Sides(None, true=EVERYTHING)
 
 
 def _both(operation: str, one: _Sides | None, two: _Sides | None) -> _Sides | None:
@@ -185,6 +189,8 @@ def _both(operation: str, one: _Sides | None, two: _Sides | None) -> _Sides | No
         return one
     if one is None or two is None:
         return None
+    if ALWAYS in (one, two):
+        return two if one == ALWAYS else one
     if one.term != two.term and one.term is not None and two.term is not None:
         return None
     return _met(one.term or two.term, one, two)

@@ -67,9 +67,11 @@ class FormIndex:
         """Remove the form in a slot, which is free then."""
         at, bit = slot >> 3, 1 << (slot & 7)
         self._alive[at] &= ~bit & 0xFF
-        for bitmaps in self._terms.values():
+        for term, bitmaps in [*self._terms.items()]:
             if bitmaps.constrained[at] & bit:
                 bitmaps.remove(slot)
+                if not bitmaps.constrained.any():
+                    del self._terms[term]
         self._free.append(slot)
 
     def passed(self, run: Run) -> Iterator[tuple[int, Array]]:

@@ -74,9 +74,11 @@ EVERYTHING = ValueSet(ALL_NUMBERS, ALL_TEXTS, null=True)
 
 def _merged(one: Cuts, two: Cuts, keep: Callable[[bool, bool], bool]) -> Cuts:
     """Return the cuts where *keep*, of lying in *one* and in *two*, turns; never for neither."""
+    if not two:
+        return one if keep(True, False) else ()
     ones, twos, found = {*one}, {*two}, list[Any]()
     in_one = in_two = False
-    for cut in sorted(ones | twos):
+    for cut in dict.fromkeys(sorted([*one, *two])):
         in_one ^= cut in ones
         in_two ^= cut in twos
         if keep(in_one, in_two) != len(found) % 2:
