@@ -79,7 +79,9 @@ class RecordSource:
         """
         if self._tail is not None and not self._ends:
             self._go_live(self._tail)
-        if not self._backlog:
+        if self._backlog:
+            self._fetch(1, 0)  # a member that takes long over its backlog still hears of its group
+        else:
             self._fetch(most, timeout)
         return [self._backlog.popleft() for _ in range(min(most, len(self._backlog)))]
 
