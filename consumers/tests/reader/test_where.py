@@ -200,13 +200,14 @@ def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
         with AlertReader(topic, where="TRUE", group=group, bootstrap=kafka, limit=1, timeout=WAIT) as reader:
             take(reader, by_second)
 
-    other, deadline = Thread(target=second), time.monotonic() + WAIT
+    other = Thread(target=second)
     with AlertReader(topic, where="TRUE", group=group, bootstrap=kafka, timeout=WAIT) as first:
         take(first, by_first)
         other.start()
         while other.is_alive():  # every record lies here already, judged and not handed out
             take(first, by_first)
             other.join(0.2)
+        deadline = time.monotonic() + 2 * WAIT
         while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
             take(first, by_first)
     assert (len(by_second), len({*by_first, *by_second})) == (1, 80)
