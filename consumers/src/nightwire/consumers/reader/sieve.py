@@ -85,9 +85,8 @@ class Sieve:
     def __init__(self, text: str, decoder: AlertDecoder, of_survey: str | None) -> None:
         self._text, self._decoder, self._survey = text, decoder, of_survey
         self._conditions: dict[str, Condition] = {}
-        self._ahead: deque[tuple[Any, Verdict]] = (
-            deque()
-        )  # of what was judged and put back: position, verdict
+        # positions and verdicts of what was judged and put back
+        self._ahead: deque[tuple[Any, Verdict]] = deque()
         self._told = set[str]()
 
     def wanted(self, most: int) -> int:
