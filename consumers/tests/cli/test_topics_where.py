@@ -145,6 +145,22 @@ def test_a_topic_that_appears_later_is_read_whole(
 
 
 @pytest.mark.kafka
+def test_who_follows_is_listed_until_it_ends(followed: str) -> None:
+    topic, group = make(followed, f"filter.cid-{os.urandom(4).hex()}.one"), f"g-{os.urandom(4).hex()}"
+    command = [sys.executable, "-m", "nightwire.core.cli", "subscribe", topic, "--group", group]
+    state = f"SELECT topic, state FROM peers WHERE kind = 'consumer' AND name = '{group}'"  # noqa: S608
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        while find(state).rows != [(topic, "live")]:
+            assert child.poll() is None
+    finally:
+        child.terminate()
+        child.wait(60)
+    while find(state).rows != [(topic, "gone")]:
+        pass  # until its goodbye was read
+
+
+@pytest.mark.kafka
 def test_an_answer_is_subscribed_to(followed: str, encode: Encode, write: Write) -> None:
     owner = f"bob-{os.urandom(4).hex()}"
     write(followed, make(followed, f"filter.{owner}.one"), [encode(1), encode(2)])

@@ -214,13 +214,15 @@ def test_options_that_a_running_stack_does_not_have_are_named(tmp_path: Path) ->
     running = {"auth": "none", "public": None, "options": Plan(tmp_path, feeds=["filter.me.a"]).options()}
     assert differences(Plan(tmp_path), running) == []
     assert differences(Plan(tmp_path, feeds=["filter.me.a"], doors=Doors("none")), running) == []
+    stream = Stream("sim", 9, "39s")
     asked = Plan(
-        tmp_path, feeds=["filter.me.b"], doors=Doors("scram"), light=True, stream=Stream("sim", 9, "39s")
+        tmp_path, feeds=["filter.me.b"], doors=Doors("scram"), light=True, site="lund", stream=stream
     )
     assert differences(asked, running) == [
         "--stream sim 9 39s",
         "--feed filter.me.b",
         "--light",
+        "--site lund",
         "--auth scram",
     ]
 

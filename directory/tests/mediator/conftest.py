@@ -1,10 +1,12 @@
 """A mediator that serves on a port of its own, in this process."""
 
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
@@ -12,10 +14,11 @@ from prometheus_client import CollectorRegistry, Counter
 
 from nightwire.core.kafka import identity
 from nightwire.core.stack import free_port
+from nightwire.core.tls import site as tls_site
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import View
 from nightwire.directory.serve import Gate, Site, application
-from nightwire.schemas.serving import KafkaAccess, plain_server, run
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,33 @@ Serving = Callable[..., AbstractContextManager[Served]]
 
 @contextmanager
 def served(
-    bootstrap: str, *, access: KafkaAccess | None = None, registry: str = "", closed: bool = False
+    bootstrap: str,
+    *,
+    access: KafkaAccess | None = None,
+    registry: str = "",
+    closed: bool = False,
+    tls: tls_site.Site | None = None,
 ) -> Iterator[Served]:
-    """Serve the topics of *bootstrap* for a while."""
+    """Serve the topics of *bootstrap* for a while; with *tls*, by the door for other machines."""
     view, collected, port = View(), CollectorRegistry(), free_port()
     answered = Counter("answered_total", "Requests.", ["path", "status"], registry=collected)
     access = access or KafkaAccess({**identity(bootstrap), "bootstrap.servers": bootstrap})
     mediator = Mediator(bootstrap, registry, collected)
     site = Site(view, "here", bootstrap, Gate(access, open=not closed), mediator=mediator)
-    server = plain_server(application(site, answered), "127.0.0.1", port)
+    app, scheme, trust = application(site, answered), "http", dict[str, Any]()
+    if tls is None:
+        server = plain_server(app, "127.0.0.1", port)
+    else:
+        server = tls_server(app, TLSDoor("127.0.0.1", port, tls.server))
+        scheme, trust = "https", {"verify": ssl.create_default_context(cafile=tls.ca)}
     thread = threading.Thread(target=run, args=([server],))
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)  # polling a server, not hoping
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=90, trust_env=False) as http:
+        base = f"{scheme}://127.0.0.1:{port}"
+        with httpx.Client(base_url=base, timeout=90, trust_env=False, **trust) as http:
             yield Served(http, collected)
     finally:
         server.should_exit = True

@@ -54,6 +54,19 @@ def test_each_topic_with_alerts_is_there_as_what_it_is(view: View) -> None:
     ]
 
 
+def test_a_survey_is_there_while_its_alerts_have_a_topic(view: View) -> None:
+    sql = "SELECT name, topic, capabilities ->> '$.title' FROM peers WHERE kind = 'survey' ORDER BY name"
+    assert view.query(sql).rows == [("lsst", "alerts.lsst", "Rubin Observatory LSST")]
+    rows = SiteRows(view, "lund")
+    with rows.batch():
+        rows.set_topics([("alerts.sky", 1, None, None, None), ("alerts.ztf", 1, None, None, None)])
+        put(rows, "survey", "ztf", owner="ann")
+        rows.set_topics([])
+    wanted = [("local", "lsst", ""), ("lund", "ztf", "ann")]
+    sql = "SELECT site, name, owner FROM peers WHERE kind = 'survey' ORDER BY site"
+    assert view.query(sql).rows == wanted, "what somebody has listed stays"
+
+
 def test_a_row_carries_what_is_needed_to_use_it(view: View) -> None:
     sql = "SELECT * FROM channels WHERE survey='lsst' and kind='filter' and owner='ann'"
     found = view.query(sql)

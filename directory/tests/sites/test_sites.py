@@ -7,7 +7,8 @@ other.
 import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -196,6 +197,35 @@ def test_a_site_that_is_cut_off_keeps_its_rows_and_they_age_until_it_is_healed(w
         there = "SELECT state FROM processes WHERE name = 'returned'"
         until(lambda: world.near.ask(there) == [{"state": "live"}], "near hears of it")
         until(lambda: age(world.near, "far") < 5, "its rows are young")
+
+
+def test_a_healed_site_converges_to_what_it_knows_itself(
+    world: World, record_testsuite_property: Callable[[str, object], None]
+) -> None:
+    until(lambda: "far" in sites_of(world.near), "far is known")
+    kafka, client = (
+        world.brokers["far"]._process,
+        Producer({"bootstrap.servers": world.kafka("far"), "log_level": 0}),
+    )
+    assert kafka is not None
+    rows = "SELECT kind, name, owner, state FROM peers WHERE site = 'far' ORDER BY kind, name"
+    kafka.send_signal(signal.SIGSTOP)
+    try:
+        for number in range(100):
+            found = {**entry("broker", f"late-{number}", owner="ann"), "site": "far"}
+            client.produce(DIRECTORY, ENTRY.encode(found), entry_key(found), partition=0)
+        until(lambda: age(world.near, "far") > 12, "nothing is heard of it")
+    finally:
+        kafka.send_signal(signal.SIGCONT)
+    healed = time.monotonic()
+    new = "SELECT count(*) AS n FROM peers WHERE site = 'far' AND name LIKE 'late-%'"
+    until(lambda: world.near.ask(new) == [{"n": 100}], "what was written meanwhile is there")
+    until(lambda: world.near.ask(rows) == world.directories["far"].ask(rows), "near and far say the same")
+    record_testsuite_property("converged_s", round(time.monotonic() - healed, 2))
+    assert client.flush(30) == 0
+    for number in range(100):
+        client.produce(DIRECTORY, None, f"far/broker/late-{number}", partition=0)
+    assert client.flush(30) == 0
 
 
 def test_who_is_taken_out_is_learnt_again_and_who_is_bound_elsewhere_is_not(world: World) -> None:

@@ -5,39 +5,49 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from nightwire.core.kafka import DeliveryError, Record, producer, watermarks
-from nightwire.filters.delivery.producers import RECORDS_PER_POLL, BulkProducer, GatheredCopies
+from nightwire.core.kafka import DeliveryError, Record, producer, read_to_end, watermarks
+from nightwire.filters.delivery.producers import RECORDS_PER_BATCH, BulkProducer, GatheredCopies
 from nightwire.filters.reading.fetch import range_consumer
 
 
 @pytest.mark.slow
 def test_all_are_there_after_flush(bootstrap: str) -> None:
     topic, bulk = f"t{uuid.uuid4().hex}", BulkProducer(producer(bootstrap))
-    for _ in range(3 * RECORDS_PER_POLL):
-        bulk.write(topic, b"x", b"7")
+    bulk.write(topic, ((b"7", b"x") for _ in range(3 * RECORDS_PER_BATCH)))
     bulk.flush()
     consumer = range_consumer(bootstrap)
     ends = [
         watermarks(consumer, topic, part)[1] for part in consumer.list_topics(topic).topics[topic].partitions
     ]
     consumer.close()
-    assert sum(ends) == 3 * RECORDS_PER_POLL
+    assert sum(ends) == 3 * RECORDS_PER_BATCH
 
 
 @pytest.mark.slow
 def test_a_full_queue_is_waited_for(bootstrap: str) -> None:
     bulk = BulkProducer(producer(bootstrap, queue_buffering_max_messages=100))
     topic = f"t{uuid.uuid4().hex}"
-    for _ in range(2 * RECORDS_PER_POLL):
-        bulk.write(topic, b"x", b"7")
+    values = [str(number).encode() for number in range(2 * RECORDS_PER_BATCH)]
+    bulk.write(topic, ((b"7", value) for value in values))
     bulk.flush()
+    assert [one.value() for one in read_to_end(bootstrap, [topic])] == values
+
+
+@pytest.mark.slow
+def test_a_record_that_librdkafka_refuses_is_a_failure(bootstrap: str) -> None:
+    bulk = BulkProducer(producer(bootstrap, message_max_bytes=2000))
+    topic = f"t{uuid.uuid4().hex}"
+    bulk.write(topic, [(b"7", b"x"), (b"7", bytes(3000)), (b"7", b"y")])
+    with pytest.raises(DeliveryError, match=f"{topic}: .*MSG_SIZE_TOO_LARGE"):
+        bulk.flush()
+    assert [one.value() for one in read_to_end(bootstrap, [topic])] == [b"x", b"y"]
 
 
 @pytest.mark.slow
 def test_what_kafka_does_not_take_is_told() -> None:
     nobody = producer("127.0.0.1:1", delivery_timeout_ms=300, socket_timeout_ms=200, message_timeout_ms=300)
     bulk = BulkProducer(nobody)
-    bulk.write("filter", b"x", b"7")
+    bulk.write("filter", [(b"7", b"x")])
     with pytest.raises(DeliveryError, match="filter: "):
         bulk.flush()
 

@@ -17,12 +17,23 @@ CUT = Overflow(ALERTS, FILTERS, [0, 1, 1], [1, 0, 1], [None, 2.5, 0.5])
 
 def test_overflow_says_where_what_was_cut_off_lies() -> None:
     found = list(encode_overflow(CUT, 5000))
-    assert [(key, visit) for key, visit, _ in found] == [("you/g", b"7"), ("me/f", b"7"), ("you/g", b"7")]
-    record = records.OVERFLOW.decode(found[1][2])
+    assert [(key, visit) for key, visit, _ in found] == [("me/f", b"7"), ("you/g", b"7"), ("you/g", b"7")]
+    record = records.OVERFLOW.decode(found[0][2])
     assert (record["owner"], record["name"], record["version"]) == ("me", "f", 2)
     assert (record["topic"], record["partition"], record["offset"]) == ("alerts.sim", 1, 14)
     assert (record["survey"], record["visit"], record["alert"], record["rank"]) == ("sim", 7, "a14", 2.5)
-    assert found[1][2] == records.OVERFLOW.encode({**record, "time": 5000})
+    assert found[0][2] == records.OVERFLOW.encode({**record, "time": 5000})
+
+
+def test_a_filters_overflow_comes_in_one_piece_in_order() -> None:
+    found = [(key, records.OVERFLOW.decode(value)["offset"]) for key, _, value in encode_overflow(CUT, 5000)]
+    assert [key for key, _ in found] == sorted(key for key, _ in found)
+    theirs = [offset for key, offset in found if key == "you/g"]
+    assert theirs == [
+        CUT.alerts[alert].offset
+        for alert, number in zip(CUT.alert_index, CUT.filter_index, strict=True)
+        if CUT.filters[number][0] == "you/g"
+    ]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

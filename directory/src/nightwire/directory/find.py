@@ -1,5 +1,6 @@
 """`find`, one question to the directory, and `export`, what others read of it."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -10,11 +11,14 @@ if TYPE_CHECKING:
     from nightwire.core.runtime import Endpoints
     from nightwire.directory.model import View
 
+log = logging.getLogger("nightwire.directory")
+
 
 def find(sql: str, *, bootstrap: str | None = None) -> Answer:
     """Return the answer of the directory to *sql*: one SELECT over its views.
 
-    The directory's process answers; where none is known, its log is read from Kafka.
+    The directory's process answers; where none does, this site's log is read from Kafka, and that
+    nothing is known of other sites then is said as a warning.
 
     Args:
         sql: Such as ``SELECT name, state FROM processes``.
@@ -33,8 +37,10 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
     where = find_endpoints(bootstrap)
     try:
         answer = ask_directory(where, "POST", "/query", json={"sql": sql})
-    except NobodyAnswersError:
-        return read_log(where, sql)
+    except NobodyAnswersError as error:
+        log.warning("%s: this site's log is read instead, other sites are not known", error)
+        with log_view(where) as view:
+            return Answer(view.query(sql), where)
     except SiteHttpError as error:
         raise QueryError(str(error)) from error
     return Answer(rows_of(answer.json()), where)
@@ -55,8 +61,8 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
         NoStackError: There is no Kafka to ask.
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    from nightwire.core.presence import NobodyAnswersError, ask_directory, site_name
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.core.presence import NobodyAnswersError, ask_directory
+    from nightwire.core.runtime import find_endpoints, site_name
 
     where = find_endpoints(bootstrap)
     with suppress(NobodyAnswersError):
@@ -65,21 +71,10 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
         return EXPORTS[form][1](view, site_name())
 
 
-def read_log(where: "Endpoints", sql: str) -> Answer:
-    """Return the answer to *sql* by reading the directory's log from the Kafka of *where*.
-
-    Raises:
-        QueryError: The question is refused; the message says why.
-        KafkaException: Kafka cannot be reached, or refuses.
-    """
-    with log_view(where) as view:
-        return Answer(view.query(sql), where)
-
-
 @contextmanager
 def log_view(where: "Endpoints") -> Iterator["View"]:
     """Yield what the directory's log in the Kafka of *where* tells now."""
-    from nightwire.core.presence import site_name
+    from nightwire.core.runtime import site_name
     from nightwire.directory.following import load
     from nightwire.directory.model import SiteRows, View
 

@@ -3,8 +3,8 @@
 from typing import Any
 from urllib.parse import quote
 
-from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key, site_name
-from nightwire.core.runtime import Endpoints, find_endpoints
+from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key
+from nightwire.core.runtime import Endpoints, find_endpoints, site_name
 from nightwire.directory.following import write
 from nightwire.schemas.records import ENTRY
 
@@ -25,7 +25,7 @@ def add(bootstrap: str | None, kind: str, name: str, **more: Any) -> None:
     """
     where, found = find_endpoints(bootstrap), entry(kind, name, **more)
     if not _told(where, "POST", "/entries", json={"kind": kind, "name": name, **more}):
-        write(where.kafka, entry_key(found), ENTRY.encode(found))
+        write(where.kafka, {entry_key(found): ENTRY.encode(found)})
 
 
 def remove(bootstrap: str | None, kind: str, name: str) -> None:
@@ -37,7 +37,7 @@ def remove(bootstrap: str | None, kind: str, name: str) -> None:
     """
     where = find_endpoints(bootstrap)
     if not _told(where, "DELETE", f"/entries/{quote(kind, safe='')}/{quote(name, safe='')}"):
-        write(where.kafka, entry_key({"site": site_name(), "kind": kind, "name": name}), None)
+        write(where.kafka, {entry_key({"site": site_name(), "kind": kind, "name": name}): None})
 
 
 def _told(where: Endpoints, method: str, path: str, **more: Any) -> bool:

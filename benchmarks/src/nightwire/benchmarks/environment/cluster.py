@@ -24,10 +24,11 @@ class Cluster:
 
     Args:
         context: Says where, and whether there is one already.
+        heap: Of a Kafka that is started.
     """
 
-    def __init__(self, context: Context) -> None:
-        self._context, self._exits = context, ExitStack()
+    def __init__(self, context: Context, heap: str = "768m") -> None:
+        self._context, self._heap, self._exits = context, heap, ExitStack()
         self._broker: Broker | None = None
         self._process: psutil.Process | None = None
 
@@ -112,7 +113,7 @@ class Cluster:
             self._context.folder / "kafka",
             port=free_port(),
             controller=free_port(),
-            heap="768m",
+            heap=self._heap,
             properties=RETENTION,
         )
         self._exits.callback(self._broker.stop)

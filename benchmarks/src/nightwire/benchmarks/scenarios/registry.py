@@ -14,6 +14,7 @@ HOMES: Mapping[str, str] = {
     "gateway": "nightwire.benchmarks.scenarios.gateway.scenario:GatewayScenario",
     "growth": "nightwire.benchmarks.scenarios.growth.scenario:GrowthScenario",
     "messages": "nightwire.benchmarks.scenarios.messages.scenario:MessagesScenario",
+    "multicast": "nightwire.benchmarks.scenarios.multicast.scenario:MulticastScenario",
     "night": "nightwire.benchmarks.scenarios.night.scenario:NightScenario",
     "stretch": "nightwire.benchmarks.scenarios.stretch.scenario:StretchScenario",
     "typed": "nightwire.benchmarks.scenarios.typed.scenario:TypedScenario",

@@ -19,12 +19,13 @@ class WorkerPool:
     Args:
         context: Of the run.
         module: What a worker runs: it calls `worker.serve`.
+        heap: Of Kafka.
     """
 
-    def __init__(self, context: Context, module: str) -> None:
+    def __init__(self, context: Context, module: str, heap: str = "768m") -> None:
         self._context, self._module = context, module
         self._exits, self._children = ExitStack(), ExitStack()
-        self.cluster = Cluster(context)
+        self.cluster = Cluster(context, heap)
         self._exits.callback(self.cluster.close)
         self._exits.callback(self._end_workers)
         self._workers: list[WorkerClient] = []

@@ -143,9 +143,11 @@ def subscribe(
     if not topics and where is None:
         raise click.UsageError("Missing argument 'TOPIC...', or --where CONDITION")
     from nightwire.consumers.cli.follow import follow
+    from nightwire.consumers.cli.listed import listed
 
     try:
         announce = bool(topics and where) and not quiet_subscription
-        follow(topics, output, where, announce=announce, **reading)
+        with listed(topics, reading):
+            follow(topics, output, where, announce=announce, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error

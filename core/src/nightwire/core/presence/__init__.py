@@ -13,7 +13,6 @@ from nightwire.core.presence.registrar import (
     metrics_at,
     reached_at,
     registered,
-    site_name,
 )
 from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request
 
@@ -35,5 +34,4 @@ __all__ = [
     "reached_at",
     "registered",
     "request",
-    "site_name",
 ]

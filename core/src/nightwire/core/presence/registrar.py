@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import producer
+from nightwire.core.runtime import site_name
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import DIRECTORY
 
@@ -38,11 +39,6 @@ KINDS = frozenset(
 
 class EntryError(MendableError):
     """An entry cannot stand in the directory; the message says why."""
-
-
-def site_name() -> str:
-    """Return the name of this site: ``NIGHTWIRE_SITE``, else ``local``."""
-    return os.environ.get("NIGHTWIRE_SITE", "local")
 
 
 def entry(

@@ -2,7 +2,13 @@
 
 from nightwire.core.runtime import java_classes
 from nightwire.core.runtime.credentials import stack_credentials
-from nightwire.core.runtime.endpoints import Endpoints, NoStackError, find_endpoints, process_started
+from nightwire.core.runtime.endpoints import (
+    Endpoints,
+    NoStackError,
+    find_endpoints,
+    process_started,
+    site_name,
+)
 from nightwire.core.runtime.installation import install_command, missing_packages
 from nightwire.core.runtime.java import NoJavaError, java_home
 from nightwire.core.runtime.pacing import Backoff, Lateness, LogLimiter, now_ms, on_time
@@ -42,6 +48,7 @@ __all__ = [
     "process_started",
     "refused_version",
     "setup_logging",
+    "site_name",
     "stack_credentials",
     "stopping",
 ]

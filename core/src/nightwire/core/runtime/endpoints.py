@@ -60,6 +60,8 @@ def state_dir(start: Path | None = None) -> Path | None:
     return next((folder for folder in found if os.access(folder / "state.json", os.R_OK)), None)
 
 
+SITE = "NIGHTWIRE_SITE"
+"""Names this site in the directory."""
 SURVEYS = "NIGHTWIRE_SURVEYS"
 """Names the folder of descriptions of surveys of one's own."""
 
@@ -77,6 +79,15 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     return state
+
+
+def site_name() -> str:
+    """Return the name of this site: ``NIGHTWIRE_SITE``, else that of the embedded stack."""
+    if named := os.environ.get(SITE):
+        return named
+    folder = state_dir()
+    state = folder and read_state(folder)
+    return (state and state.get("options", {}).get("site")) or "local"
 
 
 def find_endpoints(kafka: str | None = None, schema_registry: str | None = None) -> Endpoints:

@@ -47,6 +47,13 @@ state_option = click.option(
 @duration_option("--interval", "39s", "Time between its visits.")
 @click.option("--remote", multiple=True, metavar="HOST:PORT", help="VTP broker to subscribe to; repeatable.")
 @click.option("--feed", multiple=True, metavar="TOPIC", help="Filter topic for VTP subscribers; repeatable.")
+@click.option(
+    "--site",
+    envvar="NIGHTWIRE_SITE",
+    default="",
+    metavar="NAME",
+    help="Name of this site in the directory, also NIGHTWIRE_SITE.  [default: as last time; at first local]",
+)
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
 @click.option(
@@ -99,6 +106,7 @@ def up(
     interval: float,
     remote: tuple[str, ...],
     feed: tuple[str, ...],
+    site: str,
     light: bool,
     jmx: bool,
     auth: str | None,
@@ -140,6 +148,7 @@ def up(
         stream=Stream(stream, alerts, f"{interval:g}s") if stream else None,
         remotes=remote,
         feeds=feed,
+        site=site,
         light=light,
         jmx=jmx,
         doors=Doors(

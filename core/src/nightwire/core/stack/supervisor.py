@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import process_started
 from nightwire.core.runtime.disk import LEAST, full_disk
-from nightwire.core.runtime.endpoints import use_own_surveys
+from nightwire.core.runtime.endpoints import SITE, use_own_surveys
 from nightwire.core.runtime.ports import choose
 from nightwire.core.runtime.process import kill
 from nightwire.core.stack.kafka.auth import SCRAM, Doors, client_listener, listener_properties, unlock
@@ -67,6 +67,7 @@ class Plan:
         stream: A persistent test stream.
         remotes: VTP brokers to subscribe to.
         feeds: Filter topics for VTP subscribers.
+        site: This site's name in the directory; empty for that of last time.
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
         doors: By which clients come in.
@@ -79,6 +80,7 @@ class Plan:
     stream: Stream | None = None
     remotes: Sequence[str] = field(default_factory=tuple)
     feeds: Sequence[str] = field(default_factory=tuple)
+    site: str = ""
     light: bool = False
     jmx: bool = False
     doors: Doors = field(default_factory=Doors)
@@ -90,7 +92,7 @@ class Plan:
         stream = self.stream and [self.stream.survey, self.stream.alerts, self.stream.interval]
         return {
             "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
-            "light": self.light, "jmx": self.jmx,
+            "light": self.light, "jmx": self.jmx, "site": self.site,
         }  # fmt: skip
 
 
@@ -108,6 +110,9 @@ def supervise(plan: Plan) -> None:
         for pid in left_over(before):
             log.warning("killing process %d, left over by a supervisor that died", pid)
             kill(pid)
+        plan = replace(plan, site=plan.site or before.get("options", {}).get("site", ""))
+        if plan.site:
+            os.environ[SITE] = plan.site
         asyncio.run(Supervisor(plan, before).run())
 
 

@@ -142,7 +142,7 @@ def differences(plan: Plan, state: Mapping[str, Any]) -> list[str]:
     """Return the options of *plan* that the running stack of *state* was not started with."""
     running = state.get("options", {})
     found = [
-        f"--{name}" + (f" {' '.join(map(str, asked))}" if isinstance(asked, list) else "")
+        " ".join([f"--{name}", *map(str, [] if asked is True else [asked] if name == "site" else asked)])
         for name, asked in plan.options().items()
         if asked and asked != running.get(name)
     ]
@@ -210,6 +210,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--ports", "usual" if plan.usual_ports else "free"]
     words += ["--new-password"] if plan.new_password else []
     words += _door_words(plan.doors)
+    words += ["--site", plan.site] if plan.site else []
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     words += ["--least-disk", f"{plan.least_disk}B"]

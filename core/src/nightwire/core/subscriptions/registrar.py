@@ -20,8 +20,8 @@ from urllib.parse import quote, urlencode
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from nightwire.core.kafka import principal, producer
-from nightwire.core.presence import SiteHttpError, ask_directory, site_name
-from nightwire.core.runtime import find_endpoints
+from nightwire.core.presence import SiteHttpError, ask_directory
+from nightwire.core.runtime import find_endpoints, site_name
 from nightwire.core.subscriptions.interest import REFRESH, interest, interest_key, subscriber_name
 from nightwire.schemas import records
 from nightwire.schemas.topics import SUBSCRIPTIONS

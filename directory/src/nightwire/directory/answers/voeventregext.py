@@ -37,15 +37,10 @@ WHERE site = ? AND topic <> ? AND state <> 'gone' GROUP BY gateway, name"""
 
 
 class Record(NamedTuple):
-    """A stream of VOEvents, or who takes them.
+    """A stream of VOEvents, or who takes them: kind and name in the directory, what it is.
 
-    Attributes:
-        kind: What the directory calls it.
-        name: Unique among its kind.
-        about: What it is, for people.
-        heard: When it was last heard. [UTC]
-        endpoints: By the key of the standard that says how to follow it, URLs of the same.
-        follows: The standard of its capability; empty for none.
+    It was `heard` last at that time [UTC], and is followed by URLs, by the standard's key of each
+    way; `follows` is the standard of its capability, empty for none.
     """
 
     kind: str

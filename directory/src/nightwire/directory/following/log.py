@@ -83,16 +83,7 @@ MIRRORS: dict[str, Callable[[SiteRows, str, bytes | None, int], None]] = {
 """How a record of each topic becomes rows."""
 
 
-def write(bootstrap: str, key: str, value: bytes | None) -> None:
-    """Write the entry of *key*; None takes it out.
-
-    Raises:
-        DeliveryError: Kafka did not take it.
-    """
-    write_all(bootstrap, {key: value})
-
-
-def write_all(bootstrap: str, entries: Mapping[str, bytes | None], topic: str = DIRECTORY) -> None:
+def write(bootstrap: str, entries: Mapping[str, bytes | None], topic: str = DIRECTORY) -> None:
     """Write *entries* of a log by their keys; None takes one out.
 
     Raises:

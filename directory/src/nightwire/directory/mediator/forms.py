@@ -11,6 +11,7 @@ import struct
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, time, timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -60,15 +61,16 @@ def frames(messages: Sequence[Message]) -> Batch:
     return "application/octet-stream", {}, b"".join(parts)
 
 
-def json_array(messages: Sequence[Message], value: ValueForm) -> Batch:
-    """Return records as a JSON array of objects."""
-    return "application/json", {}, b"[%s]" % b",\n".join(_json(message, value) for message in messages)
+def json_array(messages: Sequence[Message], value: ValueForm, *, stamps: bool) -> Batch:
+    """Return records as a JSON array of objects, with or without the bytes in their values."""
+    objects = (_json(message, value, stamps=stamps) for message in messages)
+    return "application/json", {}, b"[%s]" % b",\n".join(objects)
 
 
-def events(messages: Sequence[Message], value: ValueForm, cursors: Sequence[str]) -> bytes:
+def events(messages: Sequence[Message], value: ValueForm, cursors: Sequence[str], *, stamps: bool) -> bytes:
     """Return records as server-sent events, each with its cursor as its id."""
     return b"".join(
-        b"id: %s\ndata: %s\n\n" % (cursor.encode(), _json(message, value))
+        b"id: %s\ndata: %s\n\n" % (cursor.encode(), _json(message, value, stamps=stamps))
         for cursor, message in zip(cursors, messages, strict=True)
     )
 
@@ -79,13 +81,8 @@ def whole(message: Message) -> Mapping[str, Any]:
     return {"value_base64": None if value is None else b64encode(value).decode()}
 
 
-def decoded(decoder: AlertDecoder, message: Message, *, stamps: bool) -> Mapping[str, Any]:
+def decoded(decoder: AlertDecoder, message: Message) -> Mapping[str, Any]:
     """Return a record's value decoded; one that cannot be decoded whole, with the reason.
-
-    Args:
-        decoder: Knows the schemas.
-        message: The record.
-        stamps: Whether bytes are there, as base64.
 
     Raises:
         RegistryAwayError: Its schema cannot be had just now.
@@ -93,26 +90,51 @@ def decoded(decoder: AlertDecoder, message: Message, *, stamps: bool) -> Mapping
     if (value := message.value()) is None:
         return {"value": None}
     try:
-        return {"value": plain(decoder.decode(value).alert, stamps=stamps)}
+        return {"value": decoder.decode(value).alert}
     except RegistryAwayError:
         raise
     except SchemaError as error:
         return {"error": str(error), **whole(message)}
 
 
+def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
+    """Return *record* as JSON: null for what is not finite, times by ISO 8601.
+
+    *stamps* says whether bytes are there, as base64.  The encoder walks a record itself, several
+    times faster than `plain` does, which is left what the encoder refuses.
+    """
+    alert = record.get("value")
+    if isinstance(alert, dict) and not stamps:
+        record = {**record, "value": {name: one for name, one in alert.items() if not _bytes(one)}}
+    try:
+        return ENCODERS[stamps].encode(record)
+    except ValueError:
+        return ENCODERS[True].encode(plain(record, stamps=stamps))
+
+
 def plain(value: Any, *, stamps: bool) -> Any:
-    """Return *value* as JSON holds it: null for what is not finite, times by ISO 8601."""
+    """Return *value* with null for what is not finite; bytes are left out unless *stamps*."""
     match value:
         case float():
             return value if math.isfinite(value) else None
-        case str() | int() | None:
-            return value
         case Mapping():
             fields = value.items()
             return {str(name): plain(one, stamps=stamps) for name, one in fields if stamps or not _bytes(one)}
         case list() | tuple():
             return [plain(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
+    return value
+
+
+def _special(value: Any, *, stamps: bool) -> str | float:
+    """Return what JSON has no form for, as text or number.
+
+    Raises:
+        ValueError: It is bytes, which are not wanted.
+    """
+    match value:
         case bytes():
+            if not stamps:
+                raise ValueError("bytes are left out")
             return b64encode(value).decode()
         case date() | time():
             return value.isoformat()
@@ -121,15 +143,21 @@ def plain(value: Any, *, stamps: bool) -> Any:
     return str(value)
 
 
+ENCODERS = {
+    stamps: json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=partial(_special, stamps=stamps))
+    for stamps in (False, True)
+}
+
+
 def _bytes(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
-def _json(message: Message, value: ValueForm) -> bytes:
+def _json(message: Message, value: ValueForm, *, stamps: bool) -> bytes:
     where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
     headers = [{"key": name, "value": b64encode(said).decode()} for name, said in _headers(message)]
     record = {**where, "timestamp": message.timestamp()[1], **_key(message), "headers": headers}
-    return json.dumps({**record, **value(message)}, separators=(",", ":"), allow_nan=False).encode()
+    return as_json({**record, **value(message)}, stamps=stamps).encode()
 
 
 def _key(message: Message) -> Mapping[str, str | None]:

@@ -132,7 +132,7 @@ class Mediator:
             return forms.frames(messages)
         if question.form == "raw":
             return forms.one_raw(messages) if question.most == 1 else forms.multipart(messages)
-        return forms.json_array(messages, self._value(question))
+        return forms.json_array(messages, self._value(question), stamps=question.stamps)
 
     def _events(self, session: Session, question: Asked) -> bytes:
         done = {**question.after, **session.delivered}
@@ -142,7 +142,7 @@ class Mediator:
             done[message.partition() or 0] = (message.offset() or 0) + 1
             cursors.append(text(done))
         self._count("out", question.topic, [len(message) for message in messages])
-        return forms.events(messages, self._value(question), cursors)
+        return forms.events(messages, self._value(question), cursors, stamps=question.stamps)
 
     async def _commit(self, gate: Gate, http: Request) -> Response:
         """Acknowledge what an open session delivered, and answer when Kafka has it."""
@@ -199,7 +199,7 @@ class Mediator:
 
     def _value(self, question: Asked) -> forms.ValueForm:
         if question.form == "json":
-            return partial(forms.decoded, self._decoder, stamps=question.stamps)
+            return partial(forms.decoded, self._decoder)
         return forms.whole
 
     def _count(self, direction: str, topic: str, sizes: list[int]) -> None:

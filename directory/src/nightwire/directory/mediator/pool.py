@@ -93,7 +93,8 @@ class Pool(Generic[Kept]):
         if len(self._kept) >= self._most:
             raise RefusedError(429, f"{self._most} clients are open here: come back in a minute")
         if sum(one.user == key.user for one in self._kept) >= self._most_of_one:
-            raise RefusedError(429, f"{self._most_of_one} clients of yours are open: close one, or wait")
+            kept = f"one that nobody uses is closed after {IDLE:g} s"
+            raise RefusedError(429, f"{self._most_of_one} clients of yours are open: {kept}")
 
     def _forget_failed(self, key: Key, made: "asyncio.Future[Kept]") -> None:
         if (made.cancelled() or made.exception()) and self._kept.get(key) is made:

@@ -23,7 +23,7 @@ FROM streams WHERE kind = 'requests';
 CREATE VIEW readers AS
 SELECT site, topic, 'consumer' AS kind, name, '' AS owner, members, lag, 'live' AS state FROM consumers
 UNION ALL SELECT p.site, p.topic, p.kind, p.name, p.owner, p.members, NULL, p.state FROM peers AS p
-WHERE p.kind = 'consumer' AND p.topic <> '' AND NOT EXISTS (SELECT 1 FROM members AS m
+WHERE p.kind = 'consumer' AND p.topic <> '' AND NOT p.ended AND NOT EXISTS (SELECT 1 FROM members AS m
     WHERE m.site = p.site AND m.topic = p.topic AND m.name = p.name)
 UNION ALL SELECT site, 'alerts.' || survey, 'filter', owner || '/' || name, owner, NULL, NULL,
     CASE WHEN alive THEN 'live' ELSE 'gone' END FROM filters

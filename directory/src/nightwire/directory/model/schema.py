@@ -124,7 +124,7 @@ FROM feeds AS p JOIN streams AS t USING (site, topic) LEFT JOIN known_filters AS
 UNION ALL SELECT e.site, e.kind, e.name, e.owner, e.survey, topic,
     t.rate, t.state, t.schema_id, t.bootstrap, t.registry, t.age
 FROM entries AS e JOIN streams AS t USING (site, topic)
-WHERE e.kind NOT IN ('consumer', 'process', 'site');
+WHERE e.kind NOT IN ('consumer', 'process', 'site', 'survey');
 
 CREATE VIEW subscriptions AS SELECT
     i.site, i.subscriber, i.name, i.kind, i.topic, i.condition, i.channel,

@@ -1,5 +1,6 @@
 """The rows of one site: written as its log, its topics and its consumer groups tell."""
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import Any
 
 from nightwire.directory.model.liveness import LATE, LONGEST_STEP, Holder, LogClock, next_holder
 from nightwire.directory.model.view import View
+from nightwire.schemas import SchemaError, survey
 
 ROW = 200
 """What a row takes beside its texts, about. [byte]"""
@@ -20,6 +22,12 @@ PUT_INTEREST = "INSERT OR REPLACE INTO interests VALUES (?, ?, ?, ?, ?, ?, ?, ?,
 REACHED = """
 UPDATE site_logs SET now = ?, newest = ?, refused = ?, reached = julianday('now') WHERE site = ?
 """
+ALERTS = "alerts."
+"""A topic of a survey's alerts begins so."""
+PUT_SURVEY = """
+INSERT OR IGNORE INTO entries VALUES (?1, 'survey', ?2, '', ?2, ?3, '{}', ?4, 0, 0, 0, NULL, 0)
+"""
+"""A survey whose alerts have a topic; one that somebody has listed stays as it is."""
 PUT_TOPIC = """
 INSERT OR REPLACE INTO known_topics (site, topic, partitions, rate, newest, schema_id)
 VALUES (?, ?, ?, ?, ?, ?)
@@ -61,7 +69,7 @@ class SiteRows:
         """Forget the site's rows: its log is read from its beginning."""
         self._clock, self._holders, self._heard = LogClock(), dict[Key, Holder](), 0
         self._sizes, self._size = dict[Key, int](), 0
-        self._topics, self._members = set[TopicRow](), set[MemberRow]()
+        self._topics, self._members, self._surveys = set[TopicRow](), set[MemberRow](), set[str]()
         with self.batch():
             for table in TABLES:
                 self._db.execute(f"DELETE FROM {table} WHERE site = ?", (self.site,))  # noqa: S608
@@ -198,6 +206,17 @@ class SiteRows:
         self._db.executemany("DELETE FROM known_topics WHERE site = ? AND topic = ?", gone)
         self._db.executemany(PUT_TOPIC, ((self.site, *topic) for topic in found - self._topics))
         self._topics = found
+        self._note_surveys({topic[0] for topic in found})
+
+    def _note_surveys(self, topics: set[str]) -> None:
+        """Mirror the surveys whose alerts have one of *topics*."""
+        said = {one: one.removeprefix(ALERTS) for one in topics if one.startswith(ALERTS)}
+        for name in self._surveys - {*said.values()}:
+            sql = "DELETE FROM entries WHERE site = ? AND kind = 'survey' AND name = ? AND heard IS NULL"
+            self._db.execute(sql, (self.site, name))
+        rows = ((self.site, name, topic, described(name)) for topic, name in said.items())
+        self._db.executemany(PUT_SURVEY, rows)
+        self._surveys = {*said.values()}
 
     def set_members(self, members: Iterable[MemberRow]) -> None:
         """Note which consumer groups read which topics."""
@@ -207,3 +226,11 @@ class SiteRows:
         new = ((self.site, *row) for row in found - self._members)
         self._db.executemany("INSERT OR REPLACE INTO members VALUES (?, ?, ?, ?, ?)", new)
         self._members = found
+
+
+def described(name: str) -> str:
+    """Return what is known of the survey *name*, as the capabilities of its entry."""
+    try:
+        return json.dumps({"title": survey(name).description.title})
+    except SchemaError:
+        return "{}"

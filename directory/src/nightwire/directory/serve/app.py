@@ -17,7 +17,7 @@ from nightwire.core.presence import EntryError, entry, entry_key, home_header
 from nightwire.core.subscriptions import InterestError, interest_key, interest_of
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
-from nightwire.directory.following import write, write_all
+from nightwire.directory.following import write
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
@@ -119,7 +119,7 @@ async def add(site: Site, http: Request) -> Response:
         raise RefusedError(400, "capabilities are an object")
     found = entry(**texts, endpoints=endpoints, capabilities=capabilities)
     await site.gate.may_write(http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"]))
-    await run_in_threadpool(write, site.bootstrap, entry_key(found), ENTRY.encode(found))
+    await run_in_threadpool(write, site.bootstrap, {entry_key(found): ENTRY.encode(found)})
     return JSONResponse({"site": site.name, "kind": found["kind"], "name": found["name"]}, 201)
 
 
@@ -128,7 +128,7 @@ async def remove(site: Site, http: Request) -> Response:
     kind, name = http.path_params["kind"], http.path_params["name"]
     await site.gate.may_write(http, DIRECTORY, _owner(site, kind, name))
     key = entry_key({"site": site.name, "kind": kind, "name": name})
-    await run_in_threadpool(write, site.bootstrap, key, None)
+    await run_in_threadpool(write, site.bootstrap, {key: None})
     return Response(status_code=204)
 
 
@@ -146,7 +146,7 @@ async def want(site: Site, http: Request) -> Response:
     login = await may(http, found["topic"])
     if found["site"] != site.name or (login is not None and login.name != found["subscriber"]):
         raise RefusedError(403, f"{key} is not yours at {site.name}")
-    await run_in_threadpool(write_all, site.bootstrap, {key: body}, SUBSCRIPTIONS)
+    await run_in_threadpool(write, site.bootstrap, {key: body}, SUBSCRIPTIONS)
     return JSONResponse({"site": site.name, "name": found["name"]}, 201)
 
 
@@ -156,7 +156,7 @@ async def want_no_more(site: Site, http: Request) -> Response:
     login = await site.gate.may_read(http, SUBSCRIPTIONS)
     who = http.query_params.get("subscriber", "") if login is None else login.name
     key = interest_key({"site": site.name, "subscriber": who, "name": http.path_params["name"]})
-    await run_in_threadpool(write_all, site.bootstrap, {key: None}, SUBSCRIPTIONS)
+    await run_in_threadpool(write, site.bootstrap, {key: None}, SUBSCRIPTIONS)
     return Response(status_code=204)
 
 

@@ -10,9 +10,9 @@ import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from nightwire.core.kafka import DeliveryError, identity
-from nightwire.core.presence import entry_key, metrics_at, reached_at, registered, site_name
-from nightwire.core.runtime import Endpoints, MetricsPage, Stop
-from nightwire.directory.following import Follower, write_all
+from nightwire.core.presence import entry_key, metrics_at, reached_at, registered
+from nightwire.core.runtime import Endpoints, MetricsPage, Stop, site_name
+from nightwire.directory.following import Follower, write
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
@@ -162,7 +162,7 @@ def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
 
     def take_out(topic: str, gone: list[str]) -> None:
         with suppress(DeliveryError):  # tried again at the next look
-            write_all(bootstrap, dict.fromkeys(gone), topic)
+            write(bootstrap, dict.fromkeys(gone), topic)
             for key in gone:
                 log.info("%s is taken out: it has been gone for %.0f h", key, grace / 3600)
 

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 from nightwire.core.kafka import DeliveryError, cluster_id
 from nightwire.core.presence import entry, entry_key
 from nightwire.core.runtime import Backoff
-from nightwire.directory.following import Follower, write_all
+from nightwire.directory.following import Follower, write
 from nightwire.directory.model import QueryError, SiteRows, View
 from nightwire.directory.sites.address import SiteAddress, is_address
 from nightwire.directory.sites.identity import Introduction, SiteRefusedError, check_claim, introduce
@@ -155,7 +155,7 @@ class Neighbours:
             for name, one in new.items()
         ]
         try:
-            write_all(self._bootstrap, {entry_key(found): ENTRY.encode(found) for found in entries})
+            write(self._bootstrap, {entry_key(found): ENTRY.encode(found) for found in entries})
         except DeliveryError as error:
             log.warning("%d sites are not listed yet: %s", len(new), error)
             return

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, Message, Producer
@@ -84,8 +86,9 @@ class Delivery:
     def _send_overflow(self, decision: Decision) -> None:
         bulk = BulkProducer(self._open_producer())
         topics = {key: overflow(*key.split("/")) for key, _ in decision.overflow.filters}
-        for key, visit, record in encode_overflow(decision.overflow, decision.at):
-            bulk.write(topics[key], record, visit)
+        encoded = encode_overflow(decision.overflow, decision.at)
+        for key, some in groupby(encoded, key=itemgetter(0)):
+            bulk.write(topics[key], ((visit, record) for _, visit, record in some))
         bulk.flush()
 
     def account(self, accounts: Iterable[Account]) -> None:

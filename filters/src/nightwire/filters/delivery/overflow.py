@@ -32,12 +32,16 @@ def encode_overflow(
 ) -> Iterator[tuple[str, bytes, bytes]]:
     """Yield filter (``owner/name``), key and value of each record for overflow topics.  Pure.
 
+    Filter by filter, for Kafka takes a topic's records twice as fast one after the other.
+
     Args:
         cut: The passes that a quota cut off.
         at: When. [ms since 1970, UTC]
         schema: Avro's, of the record.
     """
-    keys = {"filter": cut.filter_index, "alert": cut.alert_index, "pass": cut.rank}
+    order = sorted(range(len(cut.filter_index)), key=cut.filter_index.__getitem__)
+    index: dict[str, Sequence[Any]] = {"filter": cut.filter_index, "alert": cut.alert_index, "pass": cut.rank}
+    keys = {part: [some[at] for at in order] for part, some in index.items()}
     values: dict[str, Callable[[Any], Mapping[str, Any]]] = {
         "filter": lambda number: _of_filter(*cut.filters[number]),
         "alert": lambda alert: _of_alert(cut.alerts[alert]),
@@ -56,7 +60,7 @@ def encode_overflow(
     visits = {alert: str(cut.alerts[alert].visit).encode() for alert in set(cut.alert_index)}
     header = wire.frame(records.OVERFLOW.schema_id, b"")
     bodies = map(b"".join, zip(*columns, strict=True))
-    for alert, number, body in zip(cut.alert_index, cut.filter_index, bodies, strict=True):
+    for alert, number, body in zip(keys["alert"], keys["filter"], bodies, strict=True):
         yield cut.filters[number][0], visits[alert], header + body
 
 

@@ -1,16 +1,18 @@
 """Producers of many small records, of copies for many topics, and of control records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from nightwire.core import kafka
-from nightwire.core.kafka import DeliveryError, Record, Writer, ensure_topics, produce
+from nightwire.core.kafka import DeliveryError, Record, Writer, ensure_topics
 from nightwire.schemas.topics import settings
 
-RECORDS_PER_POLL = 1000
+RECORDS_PER_BATCH = 1000
 """Records after which acknowledgements are taken in."""
 
 FLUSH_TIMEOUT = 150.0
@@ -18,9 +20,10 @@ FLUSH_TIMEOUT = 150.0
 
 
 class BulkProducer:
-    """Writes many small records, at least once; `flush` raises the first failure.
+    """Writes many small records, topic by topic, at least once; `flush` raises the first failure.
 
-    A record costs 2 µs here, where `nightwire.core.kafka.Writer`, which can do more, takes 9.
+    By `produce` each record is a walk along all topics that librdkafka has met, which are twice as
+    many as filters: among 3,000 of them 35 µs, where one of a batch takes 2.
 
     Args:
         producer: A ``confluent_kafka.Producer``.
@@ -29,14 +32,23 @@ class BulkProducer:
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
         self._failure: str | None = None
-        self._queued = 0
 
-    def write(self, topic: str, value: bytes, key: bytes) -> None:
-        """Queue a record; wait while librdkafka's queue is full."""
-        produce(self._producer, topic, value, key, on_delivery=self._delivered)
-        self._queued += 1
-        if self._queued % RECORDS_PER_POLL == 0:
+    def write(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Queue *records*, each a key and a value; wait while librdkafka's queue is full."""
+        unwritten = ({"key": key, "value": value} for key, value in records)
+        while left := list(islice(unwritten, RECORDS_PER_BATCH)):
+            while left := self._refused(topic, left):
+                self._producer.poll(0.1)
             self._producer.poll(0)
+
+    def _refused(self, topic: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Queue *records*; return those for which the queue had no room."""
+        self._producer.produce_batch(topic, records, on_delivery=self._delivered)
+        refused = [(one, error) for one in records if (error := one.pop("_error", None)) is not None]
+        for _, error in refused:
+            if error.code() != KafkaError._QUEUE_FULL:
+                self._fail(topic, error)
+        return [one for one, error in refused if error.code() == KafkaError._QUEUE_FULL]
 
     def flush(self) -> None:
         """Wait until every record is acknowledged.
@@ -51,8 +63,11 @@ class BulkProducer:
             raise DeliveryError(f"{unacknowledged} records unacknowledged after {FLUSH_TIMEOUT:g} s")
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._failure is None:
-            self._failure = f"{message.topic()}: {error.str()} ({error.name()})"
+        if error is not None:
+            self._fail(str(message.topic()), error)
+
+    def _fail(self, topic: str, error: KafkaError) -> None:
+        self._failure = self._failure or f"{topic}: {error.str()} ({error.name()})"
 
 
 GATHERED = 128 << 20

@@ -46,10 +46,11 @@ class Living(Experiment):
         ensure_topics(self._cluster.bootstrap, [settings(DIRECTORY), settings(FILTERS)])
 
     @contextmanager
-    def _directory(self) -> Iterator[tuple[int, psutil.Process]]:
-        """Yield port and process of a directory that has read its log."""
+    def _directory(self, host: str = "127.0.0.1") -> Iterator[tuple[int, psutil.Process]]:
+        """Yield port and process of a directory that has read its log; it listens at *host*."""
         port, page = free_port(), free_port()
         words = ["directory", "serve", "--bootstrap", self._cluster.bootstrap, "--port", str(port)]
+        words += ["--host", host]
         log = self._context.folder / "directory.log"
         with Child(nightwire(*words, "--metrics-port", str(page)), log) as child:
             self._context.role(child.process.pid, "directory")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.model.drawing import figure_line, plot
 from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import (
+    Better,
     Context,
     Experiment,
     Figure,
@@ -15,8 +15,11 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.scenarios.directory.link import why_not
 from nightwire.benchmarks.scenarios.directory.living import Deaths, Rebuild
+from nightwire.benchmarks.scenarios.directory.mediator import MANY, TOPICS, WORKER, Link, Many, Reading
 from nightwire.benchmarks.scenarios.directory.questions import MOST, AllRecords, Clients, OneRecord, Sites
+from nightwire.benchmarks.workers.pool import WorkerPool
 
 RECORDS: Mapping[str, Sequence[int]] = {
     "quick": (10, 1_000, 100_000),
@@ -54,6 +57,33 @@ def figures_of() -> Iterator[Figure]:
     yield Figure("death_s", "s", "From kill -9 of a process until it is gone", headline=True)
     yield Figure("rebuild_s", "s", "From the start of a directory until it has read its log", headline=True)
     yield Figure("rebuild_mb", "MB", "Its memory then")
+    yield from mediator_figures()
+
+
+def mediator_figures() -> Iterator[Figure]:
+    """Yield the figures of topics over HTTP."""
+    reader, bare = "our AlertReader, alert by alert", "bare librdkafka"
+    for what in TOPICS:
+        size = "with stamps" if what == "stamps" else "without stamps"
+        for name, said, baseline in (
+            ("alerts", "values over HTTP, decoded by the client", reader),
+            ("json", "JSON over HTTP", reader),
+            ("values", "values over HTTP, not decoded", bare),
+        ):
+            rate = f"http_{what}_{name}_per_second"
+            yield Figure(rate, "1/s", f"Alerts {size}: {said}", Better.HIGHER, baseline=baseline)
+            yield Figure(
+                f"http_{what}_{name}_share", "1", f"Alerts {size}: {said}, of {baseline}", Better.HIGHER,
+                share_of=rate, headline=name == "alerts",
+            )  # fmt: skip
+    yield Figure(
+        "http_many_megabytes_per_second", "MB/s",
+        f"{MANY} write and {MANY} read messages of 1 MB over HTTP, read by all together", Better.HIGHER,
+    )  # fmt: skip
+    yield Figure(
+        "http_link_share", "1", "Values over HTTP through 100 Mbit/s, share of the link", Better.HIGHER,
+        headline=True,
+    )  # fmt: skip
 
 
 class DirectoryScenario(Scenario):
@@ -65,7 +95,10 @@ class DirectoryScenario(Scenario):
         "Questions in SQL over HTTP to a directory's process, by clients that keep their connection and ask "
         "again as soon as they are answered: one record of directories that grow, all records of an answer, "
         "ever more clients, a thousand sites. On a Kafka of its own: how soon a killed process is gone, and "
-        "how long a directory takes to read a long log. Clients and directory share a machine."
+        "how long a directory takes to read a long log; and topics over HTTP, by one connection beside our "
+        "reader and bare librdkafka, by many at once (Kafka's heap has 512 MB), through a link of 100 Mbit/s "
+        "(`tc`, between network namespaces). Clients and directory share a machine. Karapace's REST proxy "
+        "would be a baseline of these; it is not installed, so it is not among them."
     )
     figures: Sequence[Figure] = tuple(figures_of())
     standard: Mapping[str, Size] = {
@@ -78,13 +111,14 @@ class DirectoryScenario(Scenario):
         return Needs(
             disk=2 * 10**9 + size.alerts * 1_000,
             memory=2 * 10**9 + size.alerts * 1_000,
-            seconds=60 + size.alerts * 1e-4 + size.pairs * (60 + size.alerts * 6e-5),
+            seconds=90 + size.alerts * 1e-4 + size.pairs * (120 + size.alerts * 6e-5),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return Tycho's experiments of its registry, and those on a Kafka."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        workers = WorkerPool(context, WORKER, heap="512m")
+        self.exits.callback(workers.close)
+        self._no_link = why_not()
         most = max(1_000, context.size.alerts)
         self._records = [count for count in RECORDS[context.size.profile] if count <= most]
         return [
@@ -92,8 +126,11 @@ class DirectoryScenario(Scenario):
             AllRecords(context),
             Clients(context, CLIENTS),
             Sites(context),
-            Deaths(context, cluster),
-            Rebuild(context, cluster, context.size.alerts),
+            Deaths(context, workers.cluster),
+            Rebuild(context, workers.cluster, context.size.alerts),
+            Reading(context, workers),
+            Many(context, workers),
+            *([] if self._no_link else [Link(context, workers)]),
         ]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
@@ -105,5 +142,8 @@ class DirectoryScenario(Scenario):
                 *plot("One record", ("records", "ms"), [figure_line("nightwire", records, samples)]),
                 *plot("Many clients", ("clients", "ms"), [figure_line("nightwire", clients, samples)]),
             ],
-            notes=["A client's own time is part of an answer's; clients are tasks of one process."],
+            notes=[
+                "A client's own time is part of an answer's; clients are tasks of one process.",
+                *([f"No link of 100 Mbit/s can be had here: {self._no_link}"] if self._no_link else []),
+            ],
         )

@@ -1,0 +1,1 @@
+"""The scenario `multicast`: content decides where an event goes."""

@@ -1,0 +1,80 @@
+"""The scenario `multicast`: its figures, and what they take."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from nightwire.benchmarks.model.drawing import figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
+from nightwire.benchmarks.model.scenario import (
+    Better,
+    Context,
+    Experiment,
+    Figure,
+    Needs,
+    Outcome,
+    Published,
+    Scenario,
+    Size,
+)
+from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
+
+SUBSCRIPTIONS = (1_000, 10_000, 100_000, 1_000_000)
+SCAN = "a vectorised scan over the same constraints, in the same process"
+PERCOLATOR = Published(1.0, "Elasticsearch's percolator", "100,000 stored queries, texts, as users report")
+
+
+def matching_figures() -> Iterator[Figure]:
+    """Yield the figures of subscriptions that are judged and compared in one process."""
+    for count in SUBSCRIPTIONS:
+        yield Figure(
+            f"matched_{count}_per_s", "1/s", f"Events judged by {count:,} subscriptions, on one core",
+            Better.HIGHER, baseline=SCAN, headline=True,
+            published=PERCOLATOR if count == 100_000 else None,
+        )  # fmt: skip
+        yield Figure(f"passed_by_{count}", "1", f"Subscriptions of {count:,} that pass an event, mean")
+    yield Figure(
+        "insert_p99_ms", "ms", "A subscription more among 10,000, with covering, 99 %", headline=True,
+        baseline="a vectorised scan for who covers it, alone",
+    )  # fmt: skip
+    yield Figure("insert_templates_p99_ms", "ms", "The same among 10,000 that tighten 200 templates, 99 %")
+    yield Figure("roots_share", "1", "Share of roots among these", headline=True)
+    yield Figure("remove_root_ms", "ms", "Such a root removed, whose fifty find others, mean")
+
+
+class MulticastScenario(Scenario):
+    """Subscriptions by content."""
+
+    name = "multicast"
+    title = "Subscriptions by content"
+    measures = (
+        "Subscriptions of one to three ranges of six attributes, a tenth of them with a text as well; each "
+        "passes 2.8 % of all events. Events are judged as columns, up to 1,000 at once. Roots are the "
+        "subscriptions that no other covers; each insert is placed under one, or becomes one."
+    )
+    figures: Sequence[Figure] = tuple(matching_figures())
+    standard: Mapping[str, Size] = {
+        "quick": Size(alerts=10_000, pairs=3, rate=1.0, profile="quick"),
+        "full": Size(alerts=1_000_000, pairs=5, rate=1.0, profile="full"),
+    }
+
+    def needs(self, size: Size) -> Needs:
+        """Return what a run of *size* takes; its ``alerts`` are the most subscriptions."""
+        return Needs(
+            disk=10**8,
+            memory=10**9 + size.alerts * 4_000,
+            seconds=20 + size.alerts * 2e-4 + size.pairs * 30,
+        )
+
+    def experiments(self, context: Context) -> Sequence[Experiment]:
+        """Return those of subscriptions alone."""
+        self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
+        return [Matching(context, self._counts), Inserting()]
+
+    def outcome(self, samples: Sequence[Sample]) -> Outcome:
+        """Draw how fast events are judged, by the number of subscriptions."""
+        lines = [
+            figure_line(
+                name, [(float(count), f"matched_{count}_per_s", kind) for count in self._counts], samples
+            )
+            for name, kind in (("nightwire", Kind.SUBJECT), ("a scan", Kind.BASELINE))
+        ]
+        return Outcome(series=[*plot("Events judged", ("subscriptions", "1/s"), lines)])

@@ -1,0 +1,62 @@
+"""Content-based subscriptions: conditions as sets of values, which can be compared and indexed.
+
+    form = normal_form(compile_sql("magnitude < 19 AND band IN ('g', 'r')", "lsst"))
+    covers(normal_form(compile_sql("magnitude < 20", "lsst")), form)  # True
+
+- `normal_form`: of a program; None where it has none, which is covered by TRUE and itself alone.
+- `matches`, `is_advertised`, `is_offered`, `covers`: the relations of Eide et al.; `overlaps` of
+  two subscriptions, `either` for the alternatives of an advertisement.
+- `Matcher`: ``insert(key, condition)``, ``insert_many``, ``remove(key)``, ``match(table)``; a
+  *condition* is a program, or a normal form.
+- `Roots`: ``insert(key, condition)``, ``remove(key)``, ``root_of(key)``, ``covered_by(root)``; to
+  iterate over it gives the keys of the subscriptions that no other covers.
+
+It needs NumPy; all is imported when it is asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.filters.language.subscriptions.forms import NormalForm, normal_form
+    from nightwire.filters.language.subscriptions.matcher import Matcher, Matches
+    from nightwire.filters.language.subscriptions.relations import (
+        covers,
+        either,
+        is_advertised,
+        is_offered,
+        matches,
+        overlaps,
+    )
+    from nightwire.filters.language.subscriptions.roots import Roots
+    from nightwire.filters.language.subscriptions.terms import Term, field_term
+    from nightwire.filters.language.subscriptions.value_sets import ValueSet
+
+__all__ = [
+    "Matcher",
+    "Matches",
+    "NormalForm",
+    "Roots",
+    "Term",
+    "ValueSet",
+    "covers",
+    "either",
+    "field_term",
+    "is_advertised",
+    "is_offered",
+    "matches",
+    "normal_form",
+    "overlaps",
+]
+
+HOMES = {
+    "matcher": ("Matcher", "Matches"),
+    "forms": ("NormalForm", "normal_form"),
+    "relations": ("covers", "either", "is_advertised", "is_offered", "matches", "overlaps"),
+    "roots": ("Roots",),
+    "terms": ("Term", "field_term"),
+    "value_sets": ("ValueSet",),
+}
+
+__getattr__ = on_demand(__name__, {name: home for home, names in HOMES.items() for name in names})
