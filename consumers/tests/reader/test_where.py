@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import chain
+from itertools import chain, islice
+from threading import Thread
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -181,3 +182,32 @@ def test_what_is_read_is_told_to_others_as_long_as_it_is(kafka: str, hundred: st
             assert next(reader).offset == 99
             until([THIRD])
         until([])
+
+
+@pytest.mark.usefixtures("quick_group")
+def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
+    kafka: str, fresh_topic: Topic, group: str, encode: Encode, write: Write
+) -> None:
+    topic = fresh_topic(partitions=2)
+    for partition in (0, 1):
+        write(kafka, topic, [encode(number) for number in range(1, 41)], partition=partition)
+    by_first, by_second = list[tuple[int, int]](), list[tuple[int, int]]()
+
+    def take(reader: AlertReader, places: list[tuple[int, int]]) -> None:
+        places.extend((one.partition, one.offset) for one in islice(reader, 1))
+
+    def second() -> None:
+        with AlertReader(topic, where="TRUE", group=group, bootstrap=kafka, limit=1, timeout=WAIT) as reader:
+            take(reader, by_second)
+
+    other = Thread(target=second)
+    with AlertReader(topic, where="TRUE", group=group, bootstrap=kafka, timeout=WAIT) as first:
+        take(first, by_first)
+        other.start()
+        while other.is_alive():  # every record lies here already, judged and not handed out
+            take(first, by_first)
+            other.join(0.2)
+        deadline = time.monotonic() + 2 * WAIT
+        while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
+            take(first, by_first)
+    assert (len(by_second), len({*by_first, *by_second})) == (1, 80)

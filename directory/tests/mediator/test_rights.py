@@ -1,16 +1,21 @@
 """Kafka itself says over HTTP, too, who may read and write what."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from directory.tests.serve.served import Directory
 from nightwire.core.kafka import Writer, ensure_topics, producer
+from nightwire.core.subscriptions import Following, Registrar, interest
+from nightwire.schemas.records import SUBSCRIPTION
 from nightwire.schemas.serving import KafkaAccess
-from nightwire.schemas.topics import settings
-from tests._guarded_broker import Guarded, guarded_broker, speaking_as
+from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings
+from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
 from tests._secure_broker import CLIENT_ID, CLIENT_SECRET, SecureBroker, secure_broker
 
 pytestmark = pytest.mark.kafka
@@ -144,3 +149,50 @@ def test_a_forged_token_is_refused(secure: SecureBroker, by_token: Any) -> None:
         by_token.http.post("/topics/alerts.sim/records", content=b"x", headers=forged),
     ):
         assert (answer.status_code, "the token is wrong" in answer.json()["message"]) == (401, True)
+
+
+def test_an_owner_says_what_she_wants_under_her_own_name_of_what_she_may_read(
+    guarded: Guarded, site: Any
+) -> None:
+    with speaking_as(guarded.keys):
+        ensure_topics(guarded.bootstrap, [settings(SUBSCRIPTIONS)])
+
+    def put(login: tuple[str, str], topic: str = "alerts.sim", **more: str) -> int:
+        found = interest("here", "ann", "bright", topic, "magnitude < 19", **({"instance": "i"} | more))
+        answer = site.http.put("/subscriptions", content=SUBSCRIPTION.encode(found), auth=login)
+        return int(answer.status_code)
+
+    with speaking_as(guarded.keys), Following(guarded.bootstrap) as following:  # the server, too
+        assert (put(ANN), put(BOB), put(("ann", "a guess"))) == (201, 403, 401)
+        assert (put(ANN, "filter.bob.faint"), put(ANN, kind="advertisement")) == (403, 403)
+        assert site.http.put("/subscriptions", content=b"nonsense", auth=ANN).status_code == 400
+        assert site.http.delete("/subscriptions/bright", auth=BOB).status_code == 204  # his own, so called
+        until(lambda: [one.record["subscriber"] for one in following.live("alerts.sim")] == ["ann"])
+        assert site.http.delete("/subscriptions/bright", auth=ANN).status_code == 204
+        until(lambda: following.live() == [])
+
+
+def test_a_reader_that_may_not_write_has_the_directory_say_it(
+    guarded: Guarded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with speaking_as(guarded.keys):
+        ensure_topics(guarded.bootstrap, [*map(settings, (DIRECTORY, FILTERS, SUBSCRIPTIONS))])
+        directory = Directory(guarded.bootstrap, tmp_path)
+        monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
+        with Following(guarded.bootstrap) as following:
+            assert following.wait(60)
+            with speaking_as(keys_of(*ANN)), Registrar(guarded.bootstrap) as registrar:
+                registrar.subscribe("bright", "alerts.sim", "magnitude < 19")
+                until(lambda: [one.record["subscriber"] for one in following.live()] == ["ann"])
+                registrar.unsubscribe("bright")
+                registrar.subscribe("faint", "alerts.sim", "magnitude > 19")
+                until(lambda: [one.record["name"] for one in following.live()] == ["faint"])
+            until(lambda: following.live() == [])
+        directory.stop()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)  # polling a condition

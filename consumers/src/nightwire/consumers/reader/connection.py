@@ -1,5 +1,6 @@
 """From what was asked for to an open reader: clients of Kafka and of the schema registry."""
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +27,10 @@ from nightwire.consumers.source import (
 )
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import Registrar
+from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
+
+log = logging.getLogger("nightwire.consumers")
 
 VERSION = re.compile(r"(\d+)\.(\d+)")
 
@@ -104,7 +107,10 @@ def _registrar(request: ReadRequest) -> Registrar:
     registrar = Registrar(request.endpoints.kafka)
     registrar.start()
     for topic in request.plan.topics:
-        registrar.subscribe(f"{topic}.{registrar.instance[:8]}", topic, request.where or "TRUE")
+        try:
+            registrar.subscribe(f"{topic}.{registrar.instance[:8]}", topic, request.where or "TRUE")
+        except InterestError as error:
+            log.warning("others do not see what is read of %s: %s", topic, error)
     return registrar
 
 

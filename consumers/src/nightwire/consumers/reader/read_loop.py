@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
-from nightwire.consumers.reader.sieve import JUDGED, Sieve
+from nightwire.consumers.reader.sieve import Sieve
 from nightwire.consumers.source import RecordSource, next_offsets
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
@@ -124,7 +124,8 @@ class ReadLoop:
                 self.source.commit()
                 return None
             most = self._most(size)
-            messages = self._collect(most if self._sieve is None else max(most, JUDGED), wait, asked)
+            records = most if self._sieve is None else self._sieve.wanted(most)
+            messages = self._collect(records, wait, asked)
             batch = self._unpacked(unpack, messages, most) if messages else None
         return batch
 

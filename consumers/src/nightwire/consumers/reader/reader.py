@@ -76,7 +76,7 @@ class AlertReader:
             whatever *as_version* is; *limit* and *timeout* are about what passes, *last* about what
             is judged.  Damage in what does not pass may not be seen.
         announce: Tell others what is read here, and by which condition, as long as it is: a record
-            in the topic ``subscriptions``.  Where Kafka does not let us, the log says so once.
+            in the topic ``subscriptions``.  Where that cannot be, the log says so once.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.

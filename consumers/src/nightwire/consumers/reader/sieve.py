@@ -1,6 +1,7 @@
 """What a condition leaves of records, judged before they are decoded: stamps are not touched."""
 
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -84,8 +85,14 @@ class Sieve:
     def __init__(self, text: str, decoder: AlertDecoder, of_survey: str | None) -> None:
         self._text, self._decoder, self._survey = text, decoder, of_survey
         self._conditions: dict[str, Condition] = {}
-        self._kept: dict[Any, Verdict] = {}  # of records that were judged and put back, by position
+        # positions and verdicts of what was judged and put back
+        self._ahead: deque[tuple[Any, Verdict]] = deque()
         self._told = set[str]()
+
+    def wanted(self, most: int) -> int:
+        """Return how many records to take for *most* alerts: more than that are judged at once."""
+        passing = (number for number, (_, verdict) in enumerate(self._ahead, 1) if verdict.passed)
+        return next(islice(passing, most - 1, None), len(self._ahead)) or max(most, JUDGED)
 
     def unpacked(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
         """Return what *unpack* makes of those that pass.
@@ -106,12 +113,13 @@ class Sieve:
             end = passing[len(batch.messages)]
         elif end == len(verdicts):
             batch.unavailable = away
-        self._keep(messages, verdicts, end)
+        left = [(position_of(messages[at]), verdicts[at]) for at in range(end, len(verdicts))]
+        self._ahead.extendleft(reversed(left))
         return _whole(batch, messages, verdicts[:end])
 
     def _judged(self, messages: Sequence[Message]) -> tuple[list[Verdict], RegistryAwayError | None]:
         """Return verdicts up to the first record whose schema cannot be had now, and why not."""
-        found = [self._kept.get(position_of(one)) for one in messages]
+        found = [self._known(one) for one in messages]
         away: dict[int, RegistryAwayError] = {}
         for name, rows in self._by_survey(messages, found).items():
             said = self._condition(name).judge([messages[at].value() or b"" for at in rows], self._decoder)
@@ -140,16 +148,20 @@ class Sieve:
                     found[at] = Verdict(error=_of_no_survey(name))
         return groups
 
+    def _known(self, message: Message) -> Verdict | None:
+        """Return the verdict of a record that was put back; those before it are others'."""
+        while self._ahead:
+            position, verdict = self._ahead.popleft()
+            if position == position_of(message):
+                return verdict
+        return None
+
     def _condition(self, name: str) -> "Condition":
         from nightwire.filters.language import Condition
 
         if name not in self._conditions:
             self._conditions[name] = Condition(self._text, name)
         return self._conditions[name]
-
-    def _keep(self, messages: Sequence[Message], verdicts: Sequence[Verdict], end: int) -> None:
-        left = zip(islice(messages, end, None), islice(verdicts, end, None), strict=False)
-        self._kept = {position_of(message): verdict for message, verdict in left}
 
     def _tell(self, name: str, said: "Judgement") -> None:
         """Say once what is odd: a field that no alert has, an alert that the condition fails on."""

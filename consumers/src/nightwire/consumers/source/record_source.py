@@ -1,6 +1,7 @@
 """Records out of Kafka by assignment: from where they were asked for, to the end or for ever."""
 
 import logging
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,9 @@ log = logging.getLogger("nightwire.consumers")
 
 OFFSET_TIMEOUT = 30.0
 """Longest wait for an answer about offsets. [s]"""
+
+LONGEST_DEAF = 0.5
+"""A member that takes long over its backlog hears of its group after so long. [s]"""
 
 TRANSIENT_ERRORS = kafka.TRANSIENT_ERRORS | {
     KafkaError._MAX_POLL_EXCEEDED,
@@ -53,6 +57,7 @@ class RecordSource:
         self._next: dict[TopicPartition, int] = {}  # next offset of each partition that is ours
         self._tail: NewestRecords[Message] | None = None  # while the newest are being found
         self._backlog: deque[Message] = deque()
+        self._polled = 0.0
         self.expired = 0
 
     def open(self) -> None:
@@ -79,8 +84,10 @@ class RecordSource:
         """
         if self._tail is not None and not self._ends:
             self._go_live(self._tail)
-        if not self._backlog:
-            self._fetch(most, timeout)
+        now = time.monotonic()
+        if not self._backlog or now - self._polled > LONGEST_DEAF:
+            self._fetch(1 if self._backlog else most, 0 if self._backlog else timeout)
+            self._polled = now
         return [self._backlog.popleft() for _ in range(min(most, len(self._backlog)))]
 
     def put_back(self, messages: Sequence[Message]) -> None:

@@ -1,7 +1,9 @@
 """A process says what it wants of topics, keeps saying it, and takes it back at the end.
 
-It never waits for Kafka.  Where Kafka does not let it write, it says so once and goes on: whoever
-reads judges by itself what it gets, so that nothing but speed depends on what is said here.
+Nobody waits for Kafka.  Kafka's rights end at topics, so where it asks for passwords it lets nobody
+write the topic but the site's processes; the directory's process does it for others, each under his
+own name.  Where that cannot be either, it is said once: whoever reads judges by itself what it
+gets, so that nothing but speed depends on what is said here.
 """
 
 import logging
@@ -13,11 +15,13 @@ from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import quote, urlencode
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from nightwire.core.kafka import principal, producer
-from nightwire.core.runtime import site_name
+from nightwire.core.presence import SiteHttpError, ask_directory
+from nightwire.core.runtime import find_endpoints, site_name
 from nightwire.core.subscriptions.interest import REFRESH, interest, interest_key, subscriber_name
 from nightwire.schemas import records
 from nightwire.schemas.topics import SUBSCRIPTIONS
@@ -26,13 +30,16 @@ log = logging.getLogger("nightwire.subscriptions")
 
 GOODBYE = 1.0
 """Longest wait at the end for Kafka to take what was taken back. [s]"""
+PATIENCE = 5.0
+"""Longest wait for the directory's process. [s]"""
 TICK = 0.1
 """Time between two looks at what Kafka answered. [s]"""
 WHILE_FULL = 5.0
 """Longest wait for room in the client's queue. [s]"""
 
 Effect = Future[int]
-"""The offset in `subscriptions` from which something holds; KafkaException where it does not."""
+"""The offset in `subscriptions` from which something holds; KafkaException where Kafka did not take
+it from us."""
 
 
 class Registrar:
@@ -50,11 +57,13 @@ class Registrar:
     """
 
     def __init__(self, bootstrap: str, subscriber: str | None = None, *, interval: float = REFRESH) -> None:
+        self._site = find_endpoints(bootstrap)
         self._who = subscriber or subscriber_name(principal(bootstrap))
         self.instance, self._interval = uuid.uuid4().hex, interval
         self._held: dict[str, bytes] = {}  # records by their keys
         self._lock, self._leave, self._refused = threading.Lock(), threading.Event(), False
-        self._told = False
+        self._told, self._changed = False, threading.Event()
+        self._elsewhere = set[str]()  # keys of what the directory's process wrote
         self._client = producer(bootstrap, linger_ms=5, delivery_timeout_ms=10_000)
         self._thread = threading.Thread(target=self._keep_saying, name="subscriptions", daemon=True)
 
@@ -91,6 +100,7 @@ class Registrar:
         who = (site_name(), self._who, name, topic, condition)
         found = interest(*who, instance=self.instance, interval=self._interval, **more)
         key, value = interest_key(found), records.SUBSCRIPTION.encode(found)
+        self._changed.set()
         with self._lock:
             self._held[key] = value
             return self._write(key, value)
@@ -98,6 +108,7 @@ class Registrar:
     def take_back(self, name: str) -> Effect:
         """Say that the subscription or advertisement of that name no longer holds."""
         key = interest_key({"site": site_name(), "subscriber": self._who, "name": name})
+        self._changed.set()
         with self._lock:
             self._held.pop(key, None)
             return self._write(key, None)
@@ -113,8 +124,8 @@ class Registrar:
         self._leave.set()
         self._thread.join(GOODBYE)
         with self._lock:
-            for key in () if self._refused else self._held:
-                self._write(key, None)
+            for key in self._held:
+                self._say_elsewhere(key, None) if self._refused else self._write(key, None)
             self._held.clear()
         self._client.flush(GOODBYE)  # who fails to say so is missed
 
@@ -129,11 +140,39 @@ class Registrar:
         due = time.monotonic() + self._interval
         while not self._leave.wait(TICK):
             self._client.poll(0)
-            if time.monotonic() >= due and not self._refused:
+            if self._refused and self._changed.is_set():
+                due = time.monotonic()
+            if time.monotonic() >= due:
                 due += self._interval
-                with self._lock:
-                    for key, value in self._held.items():
-                        self._write(key, value)
+                self._changed.clear()
+                self._refresh()
+
+    def _refresh(self) -> None:
+        with self._lock:
+            held = dict(self._held)
+            if not self._refused:
+                for key, value in held.items():
+                    self._write(key, value)
+                return
+        for key in sorted(self._elsewhere - held.keys()):
+            self._say_elsewhere(key, None)
+        for key, value in held.items():
+            self._say_elsewhere(key, value)
+
+    def _say_elsewhere(self, key: str, value: bytes | None) -> None:
+        """Have the directory's process write a record."""
+        try:
+            if value is not None:
+                self._elsewhere.add(key)
+                ask_directory(self._site, "PUT", "/subscriptions", content=value, timeout=PATIENCE)
+            else:
+                self._elsewhere.discard(key)
+                path = (
+                    f"/subscriptions/{quote(key.rpartition('/')[2])}?{urlencode({'subscriber': self._who})}"
+                )
+                ask_directory(self._site, "DELETE", path, timeout=PATIENCE)
+        except SiteHttpError as error:
+            self._tell(str(error))
 
     def _write(self, key: str, value: bytes | None) -> Effect:
         effect: Effect = Future()
@@ -157,9 +196,15 @@ class Registrar:
                 effect.set_result(message.offset() or 0)
                 return
             effect.set_exception(KafkaException(error))
-            self._refused = self._refused or error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-            if not self._told:
-                self._told = True
-                log.warning("%s: %s: others do not see what is read here", SUBSCRIPTIONS, error.str())
+            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                self._refused = True
+                self._changed.set()
+            else:
+                self._tell(error.str())
 
         return settle
+
+    def _tell(self, why: str) -> None:
+        if not self._told:
+            self._told = True
+            log.warning("others do not see what is read here: %s", why)

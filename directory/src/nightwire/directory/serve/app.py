@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.presence import EntryError, entry, entry_key, home_header
+from nightwire.core.subscriptions import InterestError, interest_key, interest_of
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
 from nightwire.directory.following import write
@@ -22,9 +23,10 @@ from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
 from nightwire.directory.page import SAFE, graph, static
 from nightwire.directory.serve.questions import Questions
-from nightwire.schemas.records import ENTRY
-from nightwire.schemas.serving import RefusedError, hung_up, object_of, refusal
-from nightwire.schemas.topics import DIRECTORY
+from nightwire.schemas import SchemaError
+from nightwire.schemas.records import ENTRY, SUBSCRIPTION
+from nightwire.schemas.serving import RefusedError, body_of, hung_up, object_of, refusal
+from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
@@ -73,6 +75,8 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("GET", "/query", partial(query, site, asked)),
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
+        ("PUT", "/subscriptions", partial(want, site)),
+        ("DELETE", "/subscriptions/{name}", partial(want_no_more, site)),
         ("GET", "/http_sd", partial(http_sd, site)),
         *(site.mediator.endpoints(site.gate) if site.mediator else ()),
         ("GET", "/export/{form}", partial(export, site)),
@@ -128,6 +132,34 @@ async def remove(site: Site, http: Request) -> Response:
     return Response(status_code=204)
 
 
+async def want(site: Site, http: Request) -> Response:
+    """Note what who asks wants or offers: under his own name, of what he may read or write.
+
+    The body is the record as it goes to the topic `subscriptions`.
+    """
+    body = await body_of(http, MAX_BODY)
+    found = SUBSCRIPTION.decode(body)
+    key = interest_key(found)
+    interest_of(key, body)
+    may = site.gate.may_read if found["kind"] == "subscription" else site.gate.may_write
+    await site.gate.writer(http)
+    login = await may(http, found["topic"])
+    if found["site"] != site.name or (login is not None and login.name != found["subscriber"]):
+        raise RefusedError(403, f"{key} is not yours at {site.name}")
+    await run_in_threadpool(write, site.bootstrap, {key: body}, SUBSCRIPTIONS)
+    return JSONResponse({"site": site.name, "name": found["name"]}, 201)
+
+
+async def want_no_more(site: Site, http: Request) -> Response:
+    """Take out what who asks wanted or wrote; ``?subscriber=`` says who where Kafka asks nobody."""
+    await site.gate.writer(http)
+    login = await site.gate.may_read(http, SUBSCRIPTIONS)
+    who = http.query_params.get("subscriber", "") if login is None else login.name
+    key = interest_key({"site": site.name, "subscriber": who, "name": http.path_params["name"]})
+    await run_in_threadpool(write, site.bootstrap, {key: None}, SUBSCRIPTIONS)
+    return Response(status_code=204)
+
+
 async def http_sd(site: Site, _http: Request) -> Response:
     """Answer Prometheus, which does not say who it is, and keeps what it knows until we know."""
     site.check_ready()
@@ -175,7 +207,7 @@ def _values(endpoints: Any) -> list[Any]:
 async def _respond(answer: Answering, answered: Counter, http: Request) -> Response:
     try:
         response = await answer(http)
-    except (RefusedError, QueryError, EntryError) as error:
+    except (RefusedError, QueryError, EntryError, InterestError, SchemaError) as error:
         response = refusal(error.status if isinstance(error, RefusedError) else 400, str(error))
     except DeliveryError as error:
         response = refusal(503, str(error))

@@ -59,7 +59,6 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     "gateway": [
         *_topics(KEEPS, VOEVENTS, ACCOUNTS, VTP_POSITIONS),
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
-        *_topics(KEEPS, SUBSCRIPTIONS),
         *_topics([READ], "alerts.*", "filter.*", "broker.*"),
     ],
     "filters": [
@@ -87,10 +86,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
-    "stream": [
-        *_topics(KEEPS, VISITS, ACCOUNTS, SUBSCRIPTIONS, "alerts.*"),
-        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
-    ],
+    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS, DIRECTORY)],
 }
 """What each process may do, beside joining groups that begin with its own name."""
 
