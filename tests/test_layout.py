@@ -29,6 +29,7 @@ PRESCRIBED = {
     "monitoring": "monitoring",
     "benchmarks": "benchmarks",
     "directory": "directory",
+    "multicast": "multicast",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -50,7 +51,7 @@ ORDER = {
         "registry",
         "commands",
     ],
-    "core": ["runtime", "kafka", "accounting presence", "cli", "tls", "stack", "access", "logins"],
+    "core": ["runtime", "kafka", "accounting datagrams presence", "cli", "tls", "stack", "access", "logins"],
     "producer": ["figures visits", "spool", "writing", "simulation", "replay", "cli", "ingest"],
     "gateway": [
         "status voevent",
@@ -81,6 +82,7 @@ ORDER = {
         "commands",
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
+    "multicast": ["model", "sending", "relay", "watching", "commands"],
     "benchmarks": [
         "model",
         "environment",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
-from nightwire.consumers.alert import Deduplicator
+from nightwire.consumers.alert import Deduplicator, ReceivedAlert, RecordDecoder
 from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.read_loop import ReadCounts
@@ -34,6 +34,22 @@ class ReaderSession:
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
         return self._expired + (self._connection.loop.source.expired if self._connection else 0)
+
+    @property
+    def way(self) -> str:
+        """Where records come from now."""
+        return self._connection.loop.source.way if self._connection else "kafka"
+
+    def full(self, alert: ReceivedAlert) -> ReceivedAlert:
+        """Return *alert* as Kafka has it at its offset.
+
+        Raises:
+            MissingError: Kafka does not have it.
+        """
+        connection = self.open()
+        return RecordDecoder(connection.context.decoder, survey_name=connection.context.survey).decode(
+            connection.loop.source.again(alert.position)
+        )
 
     def open(self) -> Connection:
         """Connect, if that is still to be done.

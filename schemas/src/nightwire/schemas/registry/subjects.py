@@ -41,6 +41,7 @@ BUILT_IN = {
     "seen": "nightwire.Seen",
     "position": "vtp-positions-value",
     "entry": "directory-value",
+    "channel": "nightwire.Channel",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 
