@@ -82,7 +82,7 @@ ORDER = {
         "commands",
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
-    "multicast": ["model", "sending", "relay", "watching", "commands"],
+    "multicast": ["announcing lite packing positions sender", "relay", "listening serve status", "commands"],
     "benchmarks": [
         "model",
         "environment",

@@ -16,8 +16,12 @@ from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
     GroupSource,
+    Listener,
+    MulticastGroupSource,
+    MulticastSource,
     Plan,
     RecordSource,
+    Repair,
     VisitLog,
     VisitSource,
     membership,
@@ -134,8 +138,6 @@ def _source(request: ReadRequest, registry: SchemaRegistry, decoder: AlertDecode
 def _by_multicast(
     client: Consumer, request: ReadRequest, address: GroupAddress, decoder: AlertDecoder
 ) -> RecordSource:
-    from nightwire.consumers.source.multicast import Listener, MulticastGroupSource, MulticastSource, Repair
-
     plan, bootstrap = request.plan, request.endpoints.kafka
     listener = Listener(address, bootstrap, plan.topics)
     legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}

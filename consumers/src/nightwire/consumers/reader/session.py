@@ -9,6 +9,7 @@ from nightwire.consumers.alert import Deduplicator, ReceivedAlert, RecordDecoder
 from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.read_loop import ReadCounts
+from nightwire.consumers.source import Repair
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,6 +30,7 @@ class ReaderSession:
         self._connection: Connection | None = None
         self._unpacks: dict[UnpackFactory[Any], Unpack[Any]] = {}
         self._thread: Executor | None = None
+        self._repair: Repair | None = None
 
     @property
     def expired(self) -> int:
@@ -46,10 +48,10 @@ class ReaderSession:
         Raises:
             MissingError: Kafka does not have it.
         """
-        connection = self.open()
-        return RecordDecoder(connection.context.decoder, survey_name=connection.context.survey).decode(
-            connection.loop.source.again(alert.position)
-        )
+        context = self.open().context
+        self._repair = self._repair or Repair(self.request.endpoints.kafka)
+        message = self._repair.one((alert.topic, alert.partition), alert.offset)
+        return RecordDecoder(context.decoder, survey_name=context.survey).decode(message)
 
     def open(self) -> Connection:
         """Connect, if that is still to be done.
@@ -91,6 +93,9 @@ class ReaderSession:
             connection.loop.finish()
         self._expired += connection.loop.source.expired
         connection.close()
+        if self._repair is not None:
+            self._repair.close()
+            self._repair = None
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Return what *work* returns, done in this session's own thread."""

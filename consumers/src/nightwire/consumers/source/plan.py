@@ -66,7 +66,9 @@ class Plan:
         if self.visit is not None and (len(self.topics) > 1 or self.choose):
             faults.append("a visit lies in one topic, alerts.<survey>")
         if self.multicast is not None and (self.visit is not None or self.choose or not self.follow):
-            faults.append("multicast is live: it goes with topics by name, and not without follow, or with visit")
+            faults.append(
+                "multicast is live: it goes with topics by name, and not without follow, or with visit"
+            )
         if self.start not in (None, *get_args(StartMode)):
             faults.append(f"start={self.start!r} is neither 'beginning' nor 'live'")
         return faults

@@ -53,7 +53,9 @@ def parse_group(text: str, interface: str | None = None) -> GroupAddress:
     try:
         if not IPv4Address(group).is_multicast or not 0 < int(port) < 1 << 16:
             raise ValueError(text)
-        found = GroupAddress(str(IPv4Address(group)), int(port), interface or "", source and str(IPv4Address(source)))
+        found = GroupAddress(
+            str(IPv4Address(group)), int(port), interface or "", source and str(IPv4Address(source))
+        )
     except (AddressValueError, ValueError) as error:
         raise GroupAddressError(
             f"{text!r} is no multicast group: write [SOURCE@]GROUP:PORT, such as 239.10.0.1:5400 "

@@ -135,5 +135,3 @@ def _held(one: Datagram, topic: str, body: bytes) -> Held:
         timestamp=(TIMESTAMP_CREATE_TIME, one.time),
     )  # fmt: skip
     return Held(one.previous, message, len(body))
-
-

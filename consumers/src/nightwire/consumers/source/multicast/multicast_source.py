@@ -118,8 +118,10 @@ class MulticastSource(RecordSource):
         for gone in known.keys() - self._next.keys():
             del known[gone]
             self._by_lan.discard(gone)
-        for new in self._next.keys() - known.keys():
-            known[new] = InOrder(self._next[new])
+        for partition, offset in self._next.items():
+            if partition not in known or known[partition].next > offset:  # new, or given back to us
+                known[partition] = InOrder(offset)
+                self._by_lan.discard(partition)
 
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
         self._hand_out(heard.ready())

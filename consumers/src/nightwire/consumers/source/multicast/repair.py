@@ -10,7 +10,11 @@ from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, consumer
 
 PATIENCE = 5.0
 """Longest wait for a record. [s]"""
-SMALL: Mapping[str, int] = {"fetch_message_max_bytes": 4096, "queued_min_messages": 1, "fetch_wait_max_ms": 20}
+SMALL: Mapping[str, int] = {
+    "fetch_message_max_bytes": 4096,
+    "queued_min_messages": 1,
+    "fetch_wait_max_ms": 20,
+}
 """A fetch brings the batch that is asked for, and nothing is fetched ahead."""
 
 
@@ -53,7 +57,19 @@ class Repair:
                 found += [message] if offset in wanted else []
                 if offset >= wanted.stop - 1:
                     return found
-        raise MissingError(f"{partition[0]}[{partition[1]}]: no answer about {wanted.start} to {wanted.stop - 1}")
+        raise MissingError(
+            f"{partition[0]}[{partition[1]}]: no answer about {wanted.start} to {wanted.stop - 1}"
+        )
+
+    def one(self, partition: TopicPartition, offset: int) -> Message:
+        """Return the record at *offset*.
+
+        Raises:
+            MissingError: Kafka does not have it, or does not answer.
+        """
+        if not (found := self.fetch(partition, range(offset, offset + 1))):
+            raise MissingError(f"{partition[0]}[{partition[1]}]@{offset} is not in Kafka any more")
+        return found[0]
 
     def close(self) -> None:
         """Leave Kafka."""
