@@ -1,4 +1,4 @@
-"""The lite form of alerts: without stamps and history, by a schema that is derived and registered."""
+"""The lite form of alerts: without stamps and history, by a derived schema that is registered."""
 
 import json
 from typing import Any, NamedTuple

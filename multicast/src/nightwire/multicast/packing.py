@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -78,7 +79,8 @@ class Packer:
         self, message: Message, value: bytes | None, bare: Datagram, flags: int = 0
     ) -> Sequence[Datagram]:
         """Return the datagrams of a record with *value*; none where datagrams cannot tell it."""
-        headers = [(name, _bytes(content)) for name, content in message.headers() or ()]
+        pairs: Any = message.headers() or ()
+        headers = [(name, _bytes(content)) for name, content in pairs]
         try:
             more, body = encode_record(message.key(), headers, value)
             one = bare._replace(flags=flags | more, body=body)

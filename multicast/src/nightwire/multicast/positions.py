@@ -1,4 +1,4 @@
-"""Where a relay is in a partition, as it is kept beside the offset that its group commits.  Pure."""
+"""Where a relay is in a partition, as it is kept beside the offset that it commits.  Pure."""
 
 import re
 from typing import NamedTuple

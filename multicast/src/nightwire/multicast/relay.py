@@ -106,7 +106,7 @@ class Relay:
             raise KafkaException(error)
 
     def _relay(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send what the channel carries of *messages*; what is left when *stop* comes is sent later."""
+        """Send what the channel carries of *messages*; the rest after *stop* is sent later."""
         carried = self._patiently(lambda: self._judge([one.value() for one in messages]), stop)
         for message, wanted in zip(messages, carried or (), strict=False):
             number, offset = message.partition() or 0, message.offset() or 0
@@ -129,7 +129,7 @@ class Relay:
         return made is not None
 
     def _patiently(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
-        """Return what *work* returns, tried again while the registry is away; None where *stop* came."""
+        """Return what *work* returns, tried again while the registry is away; None after *stop*."""
         while not stop.is_set():
             try:
                 return work()
@@ -173,7 +173,10 @@ class Relay:
             write_account(self._writer, account)
         try:
             self._writer.flush()
-            self._consumer.commit(offsets=places, asynchronous=not wait)
+            if wait:
+                self._consumer.commit(offsets=places, asynchronous=False)
+            else:
+                self._consumer.commit(offsets=places)
         except KafkaException as error:
             log.warning("position not committed: %s", error.args[0].str())
 

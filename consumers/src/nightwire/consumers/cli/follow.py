@@ -95,7 +95,7 @@ def _write_alerts(
 
 
 def _telling_way(reader: AlertReader, stream: Iterable[Item]) -> Iterator[Item]:
-    """Yield what is in *stream*, and say on standard error by which way it comes, when that changes."""
+    """Yield what is in *stream*; say on standard error when the way changes by which it comes."""
     way = "kafka"
     for item in stream:
         if reader.way != way:

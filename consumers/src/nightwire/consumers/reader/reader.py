@@ -67,8 +67,8 @@ class AlertReader:
         follow: Wait for more at the end; without it, stop at what was the end at the beginning.
         limit: Stop after so many alerts.
         timeout: Longest wait for the next alert. [s]
-        multicast: ``[SOURCE@]GROUP:PORT`` that a relay of this LAN sends to (`nightwire relay`): what
-            is heard there is not read from Kafka, what is lost is, and all is while nothing is
+        multicast: ``[SOURCE@]GROUP:PORT`` to which a relay of this LAN sends (`nightwire relay`):
+            what is heard there is not read from Kafka, what is lost is, and all is while nothing is
             heard.  Alerts come without stamps and history unless the relay sends them whole; those
             have the header ``lite``, and `full` gives the whole one.
         interface: Name or address of the network interface to listen on.

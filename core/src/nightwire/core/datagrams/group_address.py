@@ -9,7 +9,7 @@ from ipaddress import AddressValueError, IPv4Address
 from nightwire.schemas import MendableError
 
 BUFFER = 16 << 20
-"""Room that the kernel is asked for. [byte]  Linux gives what net.core.rmem_max allows; root more."""
+"""Room that the kernel is asked for. [byte]  Linux gives net.core.rmem_max at most, root more."""
 IP_MULTICAST_ALL = 49
 IP_ADD_SOURCE_MEMBERSHIP = 39
 SO_RCVBUFFORCE = 33
@@ -51,16 +51,16 @@ def parse_group(text: str, interface: str | None = None) -> GroupAddress:
     source, _, rest = text.rpartition("@")
     group, _, port = rest.rpartition(":")
     try:
-        if not IPv4Address(group).is_multicast or not 0 < int(port) < 1 << 16:
-            raise ValueError(text)
-        found = GroupAddress(
-            str(IPv4Address(group)), int(port), interface or "", source and str(IPv4Address(source))
-        )
-    except (AddressValueError, ValueError) as error:
+        address, number = IPv4Address(group), int(port)
+        sender = str(IPv4Address(source)) if source else ""
+    except ValueError:
+        address, number, sender = IPv4Address("0.0.0.0"), 0, ""  # noqa: S104  (no group either)
+    if not address.is_multicast or not 0 < number < 1 << 16:
         raise GroupAddressError(
             f"{text!r} is no multicast group: write [SOURCE@]GROUP:PORT, such as 239.10.0.1:5400 "
             "(239.0.0.0 to 239.255.255.255 are a site's own)"
-        ) from error
+        )
+    found = GroupAddress(str(address), number, interface or "", sender)
     interface_address(found.interface)
     return found
 

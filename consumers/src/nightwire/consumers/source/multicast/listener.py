@@ -127,7 +127,8 @@ class Listener:
 def _held(one: Datagram, topic: str, body: bytes) -> Held:
     if one.flags & POINTER:
         return Held(one.previous, None, 0)
-    key, headers, value = decode_record(one.flags, body)
+    key, pairs, value = decode_record(one.flags, body)
+    headers: list[tuple[str, str | bytes | None]] = [*pairs]
     if one.flags & LITE:
         headers.append((LITE_HEADER, b"1"))
     message = Message(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -10,7 +11,7 @@ from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, consumer
 
 PATIENCE = 5.0
 """Longest wait for a record. [s]"""
-SMALL: Mapping[str, int] = {
+SMALL: Mapping[str, Any] = {
     "fetch_message_max_bytes": 4096,
     "queued_min_messages": 1,
     "fetch_wait_max_ms": 20,
