@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from nightwire.core.datagrams import Channel, announce, read_channels
 from nightwire.core.kafka import Writer, ensure_topics, identity, producer
-from nightwire.schemas.topics import multicast, settings
+from nightwire.schemas.topics import ACCOUNTS, multicast, settings
 
 ROTATION = 24 * 3_600_000
 """A key signs for so long. [ms]"""
@@ -36,7 +36,7 @@ def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
         DeliveryError: Kafka did not take it.
         KafkaException: Kafka cannot be reached.
     """
-    ensure_topics(bootstrap, [settings(multicast(wanted.topic))])
+    ensure_topics(bootstrap, [settings(multicast(wanted.topic)), settings(ACCOUNTS)])
     known = read_channels(bootstrap, wanted.topic).get(wanted.group)
     channel = replace(wanted, rotated=known.rotated if known else now_ms)
     if asks_for_passwords(bootstrap):

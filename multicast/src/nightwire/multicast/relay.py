@@ -14,7 +14,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, write_account
 from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Beat, Judge
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, Writer, watermarks
+from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import Position, resumed
@@ -57,7 +57,8 @@ class Relay:
         self.positions: dict[int, Position] = {}
         self.sent = self.left_out = self.expired = 0
         self._beat_at = self._commit_at = 0.0
-        self._failure: KafkaException | None = None
+        self._counts: dict[int, list[int]] = {}  # left out and sent since the accounts were written
+        self._failure: KafkaException | DeliveryError | None = None
 
     def run(self, stop: Stop, on_tick: Callable[[], None] = lambda: None) -> None:
         """Send until *stop*; then commit, and leave the group.
@@ -68,6 +69,7 @@ class Relay:
 
         Raises:
             KafkaException: Kafka refuses.
+            DeliveryError: Kafka does not take the accounts.
         """
         self._consumer.subscribe(
             [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
@@ -116,7 +118,7 @@ class Relay:
             if wanted and not self._send(message, position, stop):
                 return
             self.positions[number] = position.after(offset, was_sent=wanted)
-            self._count((self._topic, number), offset, wanted=wanted)
+            self._count(number, wanted=wanted)
             self._beat_if_due()
 
     def _send(self, message: Message, position: Position, stop: Stop) -> bool:
@@ -138,13 +140,20 @@ class Relay:
                 stop.wait(1.0)
         return None
 
-    def _count(self, source: TopicPartition, offset: int, *, wanted: bool) -> None:
-        if wanted:
-            self.sent += 1
-            self._accounts.count(source, offset, delivered=1)
-        else:
-            self.left_out += 1
-            self._accounts.count(source, offset, rejected={"condition": 1})
+    def _count(self, number: int, *, wanted: bool) -> None:
+        self.sent += wanted
+        self.left_out += not wanted
+        self._counts.setdefault(number, [0, 0])[wanted] += 1
+
+    def _write_accounts(self) -> None:
+        for number, (left_out, sent) in self._counts.items():
+            rejected = {"condition": left_out} if left_out else None
+            last, read = self.positions[number].next - 1, left_out + sent
+            self._accounts.count((self._topic, number), last, read, delivered=sent, rejected=rejected)
+        self._counts.clear()
+        for account in self._accounts.changed():
+            write_account(self._writer, account)
+        self._writer.flush()
 
     def _count_expired(self, number: int, count: int) -> None:
         if count > 0:
@@ -169,10 +178,8 @@ class Relay:
         ]
         if not places:
             return
-        for account in self._accounts.changed():
-            write_account(self._writer, account)
+        self._write_accounts()
         try:
-            self._writer.flush()
             if wait:
                 self._consumer.commit(offsets=places, asynchronous=False)
             else:
@@ -183,7 +190,7 @@ class Relay:
     def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         try:
             self._take_over(consumer, given)
-        except KafkaException as error:  # what escapes from here, confluent-kafka raises as no exception
+        except (KafkaException, DeliveryError) as error:  # raised by the next look at Kafka
             self._failure = error
 
     def _take_over(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
@@ -215,3 +222,4 @@ class Relay:
     def _forget(self, taken: list[TopicPartitionOffset]) -> None:
         for one in taken:
             self.positions.pop(one.partition, None)
+            self._counts.pop(one.partition, None)
