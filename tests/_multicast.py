@@ -104,7 +104,9 @@ def by_partition(places: Sequence[tuple[str, int, int]]) -> dict[int, list[int]]
     return found
 
 
-def write_alerts(bootstrap: str, topic: str, numbers: Sequence[int], *, stamp: int = 0, flux: float = 3631.0) -> None:
+def write_alerts(
+    bootstrap: str, topic: str, numbers: Sequence[int], *, stamp: int = 0, flux: float = 3631.0
+) -> None:
     """Write the simulated alerts of *numbers*, each with a stamp of so many bytes, and wait."""
     writer, codec = Writer(producer(bootstrap, batch_size=20_000)), Codec(sim_alert_schema())
     for number in numbers:
@@ -126,5 +128,7 @@ def empty(schema: Any) -> Any:
         if isinstance(kind, list):
             found[field["name"]] = None
         else:
-            found[field["name"]] = empty(kind) if isinstance(kind, dict) and kind["type"] == "record" else kinds[kind]
+            found[field["name"]] = (
+                empty(kind) if isinstance(kind, dict) and kind["type"] == "record" else kinds[kind]
+            )
     return found

@@ -30,7 +30,12 @@ def topic(kafka: str) -> str:
 def receiver(kafka: str, topic: str, group: str, wanted: int, **more: Any) -> Receiver:
     """Start a receiver, and wait until it hears the relay."""
     reader = AlertReader(
-        topic, bootstrap=kafka, multicast=group, interface="127.0.0.1", timeout=60, **{"survey": "sim", **more}
+        topic,
+        bootstrap=kafka,
+        multicast=group,
+        interface="127.0.0.1",
+        timeout=60,
+        **{"survey": "sim", **more},
     )
     one = Receiver(reader, wanted)
     wait_for(lambda: reader.way == "multicast" or not one.is_alive())

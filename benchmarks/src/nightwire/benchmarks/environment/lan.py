@@ -15,7 +15,7 @@ TOOLS = ("ip", "iptables")
 DEVICE = "lan"
 """The interface of each host."""
 SNOOPING = ("mcast_snooping", "1", "mcast_query_use_ifaddr", "1", "mcast_query_response_interval", "50")
-"""A bridge floods until it has asked who listens, and waited for the answers: here half a second."""
+"""A bridge floods until it has asked who listens, and waited for answers: here half a second."""
 STATISTICS = Path("/sys/class/net")
 
 

@@ -97,8 +97,8 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
 @click.option(
     "--multicast",
     metavar="GROUP:PORT",
-    help="Listen to what a relay sends to this group (nightwire relay); what is lost comes from Kafka, and all "
-    "does while nothing is heard.",
+    help="Listen to what a relay sends to this group (nightwire relay); what is lost is read from Kafka, and "
+    "all is while nothing is heard.",
 )
 @click.option("--interface", metavar="NAME", help="Network interface, or its address, to listen on.")
 @click.option(
