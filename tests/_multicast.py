@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nightwire.consumers import AlertReader
+from nightwire.consumers import AlertReader, ReceivedAlert
 from nightwire.core.datagrams import read_channels
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
@@ -81,6 +81,7 @@ class Receiver(threading.Thread):
     def __init__(self, reader: AlertReader, wanted: int) -> None:
         super().__init__(daemon=True)
         self.reader, self.wanted = reader, wanted
+        self.alerts: list[ReceivedAlert] = []
         self.places: list[tuple[str, int, int]] = []
         self.ways: list[str] = []
         self.start()
@@ -89,6 +90,7 @@ class Receiver(threading.Thread):
         """Read."""
         with self.reader:
             for alert in self.reader:
+                self.alerts.append(alert)
                 self.places.append(alert.position)
                 if not self.ways or self.ways[-1] != self.reader.way:
                     self.ways.append(self.reader.way)

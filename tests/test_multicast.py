@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nightwire.consumers import AlertReader
+from nightwire.core.datagrams import Datagram, encode, open_sender, parse_group, read_channels
 from tests._multicast import (
     Receiver,
     by_partition,
@@ -42,14 +43,107 @@ def receiver(kafka: str, topic: str, group: str, wanted: int, **more: Any) -> Re
     return one
 
 
+def whole(one: Receiver, count: int) -> bool:
+    """Return whether *one* got *count* records, each once, in order, after a wait."""
+    one.join(90)
+    found = by_partition(one.places)
+    return len(set(one.places)) == len(one.places) == count and all(
+        offsets == sorted(offsets) for offsets in found.values()
+    )
+
+
 def test_receivers_get_each_alert_once_in_order_by_multicast(kafka: str, topic: str, tmp_path: Path) -> None:
     group = free_group()
     with relay(tmp_path / "log", kafka, topic, group):
         receivers = [receiver(kafka, topic, group, 1000) for _ in range(4)]
         write_alerts(kafka, topic, range(1000))
-        for one in receivers:
-            one.join(60)
-            assert sorted(one.places) == sorted(set(one.places))
-            assert sum(map(len, by_partition(one.places).values())) == 1000
-            assert all(offsets == sorted(offsets) for offsets in by_partition(one.places).values())
-            assert one.ways[0] == "multicast"
+        assert all(whole(one, 1000) for one in receivers)
+        assert all(one.ways[0] == "multicast" for one in receivers)
+
+
+def test_a_relay_is_killed_and_another_takes_over(kafka: str, topic: str, tmp_path: Path) -> None:
+    """Meanwhile receivers read Kafka; then multicast again."""
+    group = free_group()
+    with relay(tmp_path / "one", kafka, topic, group) as first:
+        one = receiver(kafka, topic, group, 900)
+        write_alerts(kafka, topic, range(300))
+        with relay(tmp_path / "two", kafka, topic, group):
+            first.send_signal(signal.SIGKILL)
+            first.wait()
+            write_alerts(kafka, topic, range(300, 600))
+            wait_for(lambda: one.reader.way == "multicast" and len(one.places) == 600)
+            write_alerts(kafka, topic, range(600, 900))
+            assert whole(one, 900)
+            assert one.ways[0] == one.ways[-1] == "multicast"
+
+
+def test_without_a_relay_a_receiver_reads_kafka(kafka: str, topic: str) -> None:
+    reader = AlertReader(
+        topic, bootstrap=kafka, multicast=free_group(), interface="127.0.0.1", start="beginning", limit=50
+    )
+    write_alerts(kafka, topic, range(50))
+    assert [alert.alert_id for alert in reader] != []
+    assert (reader.count, reader.way) == (50, "kafka")
+
+
+def test_a_group_of_readers_goes_on_where_it_was(kafka: str, topic: str, tmp_path: Path) -> None:
+    group, name = free_group(), f"night-{secrets.token_hex(4)}"
+    with relay(tmp_path / "log", kafka, topic, group):
+        first = receiver(kafka, topic, group, 40, group=name)
+        write_alerts(kafka, topic, range(40))
+        assert whole(first, 40)
+        write_alerts(kafka, topic, range(40, 80))
+        second = receiver(kafka, topic, group, 40, group=name)
+        assert whole(second, 40)
+        assert not {*first.places} & {*second.places}
+
+
+def test_full_alerts_come_in_parts(kafka: str, topic: str, tmp_path: Path) -> None:
+    group = free_group()
+    with relay(tmp_path / "log", kafka, topic, group, "--full"):
+        one = receiver(kafka, topic, group, 30)
+        write_alerts(kafka, topic, range(30), stamp=136_000)
+        assert whole(one, 30)
+        assert one.ways == ["multicast"]
+
+
+def test_a_channel_of_a_condition_carries_lite_alerts_and_kafka_has_them_whole(
+    kafka: str, registry_url: str, tmp_path: Path
+) -> None:
+    group, topic = free_group(), "alerts.sim"
+    words = ("--where", "diaSource.psfFlux > 100", "--registry", registry_url)
+    with relay(tmp_path / "log", kafka, topic, group, *words):
+        one = receiver(kafka, topic, group, 20, registry=registry_url)
+        for number in range(20):
+            write_alerts(kafka, topic, [2 * number], stamp=5_000)
+            write_alerts(kafka, topic, [2 * number + 1], stamp=5_000, flux=1.0)
+        one.join(60)
+    assert sorted(alert.alert_id for alert in one.alerts) == [2 * number for number in range(20)]
+    assert {alert.headers.get("lite") for alert in one.alerts} == {b"1"}
+    assert "cutoutScience" not in one.alerts[0].alert
+    whole_one = one.reader.full(one.alerts[0])
+    one.reader.close()
+    assert whole_one.alert["cutoutScience"] == bytes(5_000)
+    assert whole_one.position == one.alerts[0].position
+
+
+def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
+    topic: str, kafka: str, tmp_path: Path
+) -> None:
+    group = free_group()
+    with relay(tmp_path / "log", kafka, topic, group):
+        one = receiver(kafka, topic, group, 20)
+        write_alerts(kafka, topic, range(10))
+        wait_for(lambda: len(one.places) == 10)
+        number = read_channels(kafka, topic)[group].number
+        old = Datagram(0, number, 0, 0, 10**6, 10**6 - 1, 0, 0, 1, b"")
+        again = old._replace(epoch=1, offset=0, previous=-1)
+        with open_sender(parse_group(group, "127.0.0.1")) as sender:
+            for raw in (b"", b"GET / HTTP/1.1", encode(old)[:9], encode(old), encode(again)):
+                sender.send(raw)
+            sender.send(encode(old._replace(channel=number ^ 1)))
+        write_alerts(kafka, topic, range(10, 20))
+        assert whole(one, 20)
+        dropped = one.reader.dropped
+        assert dropped["foreign"] >= 2
+        assert (dropped["malformed"], dropped["old_epoch"], dropped["replayed"]) == (1, 1, 1)

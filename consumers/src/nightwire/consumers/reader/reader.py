@@ -159,6 +159,11 @@ class AlertReader:
         """Where alerts come from now: ``kafka``, ``multicast``, or ``both``, by partition."""
         return self._session.way
 
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams of *multicast* that were not believed or not needed, by reason."""
+        return self._session.dropped
+
     def full(self, alert: ReceivedAlert) -> ReceivedAlert:
         """Return *alert* as Kafka has it, where it came without stamps and history; else itself.
 

@@ -1,7 +1,7 @@
 """A reader between its first use and its end, and the streams that are read from it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
@@ -31,6 +31,7 @@ class ReaderSession:
         self._unpacks: dict[UnpackFactory[Any], Unpack[Any]] = {}
         self._thread: Executor | None = None
         self._repair: Repair | None = None
+        self._dropped: Mapping[str, int] = {}
 
     @property
     def expired(self) -> int:
@@ -41,6 +42,13 @@ class ReaderSession:
     def way(self) -> str:
         """Where records come from now."""
         return self._connection.loop.source.way if self._connection else "kafka"
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams that were dropped, by reason."""
+        if self._connection is not None:
+            self._dropped = self._connection.loop.source.dropped
+        return self._dropped
 
     def full(self, alert: ReceivedAlert) -> ReceivedAlert:
         """Return *alert* as Kafka has it at its offset.
@@ -91,6 +99,7 @@ class ReaderSession:
         self._unpacks.clear()
         if finished:
             connection.loop.finish()
+        self._dropped = connection.loop.source.dropped
         self._expired += connection.loop.source.expired
         connection.close()
         if self._repair is not None:

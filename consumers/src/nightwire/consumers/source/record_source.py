@@ -93,6 +93,11 @@ class RecordSource:
         return "kafka"
 
     @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams that were dropped, by reason; from Kafka none comes."""
+        return {}
+
+    @property
     def at_end(self) -> bool:
         """Whether all has been read that was there at the beginning."""
         return not (self._ends or self._backlog or self._tail)
