@@ -1,14 +1,30 @@
 """A relay and its receivers, with a real Kafka and real multicast on the loopback."""
 
 import secrets
+import select
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 
 from nightwire.consumers import AlertReader
-from nightwire.core.datagrams import Datagram, encode, open_sender, parse_group, read_channels
+from nightwire.core.datagrams import (
+    HEARTBEAT,
+    Datagram,
+    Secret,
+    decode,
+    encode,
+    open_receiver,
+    open_sender,
+    parse_group,
+    read_channels,
+)
+from nightwire.core.kafka import ensure_topics
+from nightwire.schemas.topics import multicast, settings
+from tests._guarded_broker import guarded_broker, keys_of, read, speaking_as
 from tests._multicast import (
     Receiver,
     by_partition,
@@ -28,16 +44,12 @@ def topic(kafka: str) -> str:
     return make_topic(kafka, f"multicast-{secrets.token_hex(4)}")
 
 
-def receiver(kafka: str, topic: str, group: str, wanted: int, **more: Any) -> Receiver:
+def receiver(
+    kafka: str, topic: str, group: str, wanted: int, shared: str | None = None, **more: Any
+) -> Receiver:
     """Start a receiver, and wait until it hears the relay."""
-    reader = AlertReader(
-        topic,
-        bootstrap=kafka,
-        multicast=group,
-        interface="127.0.0.1",
-        timeout=60,
-        **{"survey": "sim", **more},
-    )
+    more = {"survey": "sim", "group": shared, **more}
+    reader = AlertReader(topic, bootstrap=kafka, multicast=group, interface="127.0.0.1", timeout=60, **more)
     one = Receiver(reader, wanted)
     wait_for(lambda: reader.way == "multicast" or not one.is_alive())
     return one
@@ -82,18 +94,19 @@ def test_without_a_relay_a_receiver_reads_kafka(kafka: str, topic: str) -> None:
         topic, bootstrap=kafka, multicast=free_group(), interface="127.0.0.1", start="beginning", limit=50
     )
     write_alerts(kafka, topic, range(50))
-    assert [alert.alert_id for alert in reader] != []
+    with reader:
+        assert len(list(reader)) == 50
     assert (reader.count, reader.way) == (50, "kafka")
 
 
 def test_a_group_of_readers_goes_on_where_it_was(kafka: str, topic: str, tmp_path: Path) -> None:
     group, name = free_group(), f"night-{secrets.token_hex(4)}"
     with relay(tmp_path / "log", kafka, topic, group):
-        first = receiver(kafka, topic, group, 40, group=name)
+        first = receiver(kafka, topic, group, 40, shared=name)
         write_alerts(kafka, topic, range(40))
         assert whole(first, 40)
         write_alerts(kafka, topic, range(40, 80))
-        second = receiver(kafka, topic, group, 40, group=name)
+        second = receiver(kafka, topic, group, 40, shared=name)
         assert whole(second, 40)
         assert not {*first.places} & {*second.places}
 
@@ -115,10 +128,10 @@ def test_a_channel_of_a_condition_carries_lite_alerts_and_kafka_has_them_whole(
     with relay(tmp_path / "log", kafka, topic, group, *words):
         one = receiver(kafka, topic, group, 20, registry=registry_url)
         for number in range(20):
-            write_alerts(kafka, topic, [2 * number], stamp=5_000)
-            write_alerts(kafka, topic, [2 * number + 1], stamp=5_000, flux=1.0)
+            write_alerts(kafka, topic, [2 * number + 2], stamp=5_000)
+            write_alerts(kafka, topic, [2 * number + 3], stamp=5_000, flux=1.0)
         one.join(60)
-    assert sorted(alert.alert_id for alert in one.alerts) == [2 * number for number in range(20)]
+    assert sorted(alert.alert_id for alert in one.alerts) == [2 * number + 2 for number in range(20)]
     assert {alert.headers.get("lite") for alert in one.alerts} == {b"1"}
     assert "cutoutScience" not in one.alerts[0].alert
     whole_one = one.reader.full(one.alerts[0])
@@ -147,3 +160,48 @@ def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
         dropped = one.reader.dropped
         assert dropped["foreign"] >= 2
         assert (dropped["malformed"], dropped["old_epoch"], dropped["replayed"]) == (1, 1, 1)
+
+
+def captured(group: str, write: Callable[[], None]) -> list[bytes]:
+    """Return the records' datagrams that *write* has sent to *group*."""
+    with open_receiver(parse_group(group, "127.0.0.1")) as spy:
+        write()
+        found: list[bytes] = []
+        while select.select([spy], [], [], 2.0)[0]:
+            raw = spy.recv(1 << 16)
+            if not decode(raw).flags & HEARTBEAT:
+                return [raw]
+        return found
+
+
+def test_where_kafka_asks_for_passwords_datagrams_are_signed(tmp_path: Path) -> None:
+    """Who may read the topic may verify; who may not gets no key, and can send nothing."""
+    group, topic = free_group(), "alerts.sim"
+    with guarded_broker(tmp_path / "kafka") as site:
+        assert site.run("user", "add", "ann", password=SECRETS["ann"]).exit_code == 0
+        assert site.run("broker", "add", "fink", "--survey", "lsst", password=SECRETS["fink"]).exit_code == 0
+        with speaking_as(site.keys):
+            ensure_topics(site.bootstrap, [settings(topic)])
+            with relay(tmp_path / "log", site.bootstrap, topic, group):
+                channel = read_channels(site.bootstrap, topic)[group]
+                with speaking_as(keys_of("ann", SECRETS["ann"])):
+                    one = receiver(site.bootstrap, topic, group, 20)
+                (raw,) = captured(group, lambda: write_alerts(site.bootstrap, topic, range(1, 11)))
+                wait_for(lambda: len(one.places) == 10)
+                stranger = decode(raw)._replace(offset=10**6, previous=10**6 - 1, body=b"")
+                with open_sender(parse_group(group, "127.0.0.1")) as sender:
+                    sender.send(raw)
+                    sender.send(raw[:-1] + bytes([raw[-1] ^ 1]))
+                    sender.send(encode(stranger))
+                    sender.send(encode(stranger, Secret.of(b"guessed")))
+                write_alerts(site.bootstrap, topic, range(11, 21))
+                assert whole(one, 20)
+        assert {reason: one.reader.dropped[reason] for reason in REASONS} == dict.fromkeys(REASONS, 1)
+        assert len(channel.keys) == 1
+        fink = read(site.client(keys_of("fink", SECRETS["fink"]), group_id="fink.x"), multicast(topic))
+        assert isinstance(fink, KafkaError)
+        assert fink.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
+SECRETS = {"ann": "ann's own password", "fink": "fink's own password"}
+REASONS = ("forged", "replayed", "unknown_key", "unsigned")

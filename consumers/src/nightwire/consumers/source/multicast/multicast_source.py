@@ -173,7 +173,7 @@ class MulticastSource(RecordSource):
             log.info("%s carries of %s: %s", channel.group, channel.topic, channel.condition)
 
     def _judge_from(self, begin: int) -> None:
-        """Leave out of Kafka's part of the backlog, from *begin* on, what the channel does not have."""
+        """Leave out of the backlog from *begin* on what the channel does not carry."""
         if not self._judges or begin == len(self._backlog):
             return
         every = list(self._backlog)
