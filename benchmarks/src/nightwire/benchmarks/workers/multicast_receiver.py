@@ -75,18 +75,20 @@ def source_of(order: Mapping[str, Any]) -> RecordSource:
 def receive(order: Mapping[str, Any]) -> None:
     """Follow an order."""
     source, found = source_of(order), Findings()
-    ready = False
+    ready, ways = False, list[str]()
     deadline = time.monotonic() + order["patience"]
     while found.count < order["wanted"] and time.monotonic() < deadline:
         for message in source.take(AT_ONCE, 0.1):
             size = len(message.value() or b"")
             found.note(message.partition() or 0, message.offset() or 0, message.timestamp()[1], size)
             deadline = time.monotonic() + order["patience"]
+        if ready and source.way != "both" and ways[-1:] != [source.way]:
+            ways.append(source.way)
         if not ready and (source.way == "multicast" or not order["group"]):
             emit({"ready": True})
             ready = True
     more = {"repaired": source.repaired, "dropped": dict(source.dropped)} if order["group"] else {}  # type: ignore[attr-defined]
-    emit({**found.told(), **more, "way": source.way, "cpu_s": time.process_time()})
+    emit({**found.told(), **more, "way": source.way, "ways": ways, "cpu_s": time.process_time()})
     source.close()
 
 

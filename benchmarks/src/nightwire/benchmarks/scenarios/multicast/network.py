@@ -49,11 +49,11 @@ def figures_of() -> Iterator[Figure]:
     yield Figure("many_p99_ms", "ms", f"{MANY} receivers: from writing to having, 99 %", baseline=PLAIN)
     yield Figure("outsider_share", "1", "What reaches a host that joined nothing, over bytes of records")
     yield Figure(
-        "large_rate", "1/s", f"Records of 1,450 bytes to {FEW} receivers", better=Better.HIGHER, headline=True,
+        "large_rate", "1/s", f"Records of 1,450 bytes to {FEW} receivers", Better.HIGHER, headline=True,
         published=Published(4_500, "Eide et al.", EIDE),
     )  # fmt: skip
     yield Figure(
-        "small_rate", "1/s", f"Records of 100 bytes to {FEW} receivers", better=Better.HIGHER, headline=True,
+        "small_rate", "1/s", f"Records of 100 bytes to {FEW} receivers", Better.HIGHER, headline=True,
         published=Published(9_000, "Eide et al.", EIDE),
     )  # fmt: skip
     yield Figure(

@@ -1,5 +1,6 @@
 """A site for the network experiments: Kafka, relays, receivers on a LAN of namespaces."""
 
+import json
 import secrets
 import sys
 import time
@@ -25,6 +26,8 @@ SILENCE = 15.0
 STEP = 0.005
 """Records are written so often. [s]"""
 LOOPBACK = "127.0.0.1"
+POOL = 16 << 20
+"""Random bytes that records are cut from. [byte]"""
 
 
 class Site:
@@ -67,7 +70,7 @@ class Site:
         with Child([sys.executable, "-c", RELAY, "serve", *words], log) as child:
             self._context.role(child.process.pid, "relay")
             deadline = time.monotonic() + PATIENCE
-            while "from offset" not in log.read_text(errors="replace"):
+            while f"to {group}" not in log.read_text(errors="replace"):
                 if child.process.poll() is not None or time.monotonic() > deadline:
                     raise child.failure()
                 time.sleep(0.05)
@@ -89,14 +92,18 @@ class Site:
             yield clients
 
     def write(self, topic: str, count: int, size: int, rate: float) -> float:
-        """Write *count* records of *size* bytes at so many a second; return how long it took."""
-        client, value = producer(self.bootstrap, linger_ms=1), secrets.token_bytes(size)
+        """Write *count* records of *size* bytes at so many a second; return how long it took.
+
+        They are random, so that Kafka's compression makes them no smaller: datagrams have none.
+        """
+        client, pool = producer(self.bootstrap, linger_ms=1), secrets.token_bytes(POOL)
         began = time.perf_counter()
         for number in range(count):
             if number % max(1, round(rate * STEP)) == 0:
                 time.sleep(max(0.0, began + number / rate - time.perf_counter()))
                 client.poll(0)
-            client.produce(topic, value)
+            begin = number * size % (POOL - size)
+            client.produce(topic, pool[begin : begin + size])
         if client.flush(PATIENCE):
             raise RunError("Kafka did not take all records")
         return time.perf_counter() - began
@@ -116,8 +123,6 @@ class Site:
 
     @contextmanager
     def _receiver(self, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
-        import json
-
         command = python(RECEIVER, json.dumps(order))
         log = self._context.folder / f"receiver-{host}.log"
         with Child(self.lan.on(host, command) if self.lan else command, log, talks=True) as child:
