@@ -1,13 +1,17 @@
 """A relay and its receivers, with a real Kafka and real multicast on the loopback."""
 
+import json
 import secrets
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import KafkaError
 
 from nightwire.consumers import AlertReader
@@ -23,9 +27,12 @@ from nightwire.core.datagrams import (
     read_channels,
 )
 from nightwire.core.kafka import ensure_topics
+from nightwire.multicast.commands import relay as relay_verb
+from nightwire.multicast.status import progress_of
 from nightwire.schemas.topics import multicast, settings
 from tests._guarded_broker import guarded_broker, keys_of, read, speaking_as
 from tests._multicast import (
+    VERB,
     Receiver,
     by_partition,
     free_group,
@@ -149,8 +156,9 @@ def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
         write_alerts(kafka, topic, range(10))
         wait_for(lambda: len(one.places) == 10)
         number = read_channels(kafka, topic)[group].number
-        old = Datagram(0, number, 0, 0, 10**6, 10**6 - 1, 0, 0, 1, b"")
-        again = old._replace(epoch=1, offset=0, previous=-1)
+        epoch = progress_of(kafka, topic)[0].epoch
+        old = Datagram(0, number, 0, (epoch - 1) % 65536, 10**6, 10**6 - 1, 0, 0, 1, b"")
+        again = old._replace(epoch=epoch, offset=0, previous=-1)
         with open_sender(parse_group(group, "127.0.0.1")) as sender:
             for raw in (b"", b"GET / HTTP/1.1", encode(old)[:9], encode(old), encode(again)):
                 sender.send(raw)
@@ -160,6 +168,37 @@ def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
         dropped = one.reader.dropped
         assert dropped["foreign"] >= 2
         assert (dropped["malformed"], dropped["old_epoch"], dropped["replayed"]) == (1, 1, 1)
+
+
+def test_status_and_listen_show_what_a_relay_does(kafka: str, topic: str, tmp_path: Path) -> None:
+    group = free_group()
+    words = ["--topic", topic, "--bootstrap", kafka, "--json"]
+    with relay(tmp_path / "log", kafka, topic, group):
+        write_alerts(kafka, topic, range(40))
+        (row, _) = json.loads(CliRunner().invoke(relay_verb, ["status", *words]).output)
+        assert (row["group"], row["signed"], row["condition"]) == (group, False, "")
+        there = ["--group", group, "--interface", "127.0.0.1", "--for", "2s"]
+        heard = CliRunner().invoke(relay_verb, ["listen", *words, *there]).output.splitlines()
+    assert sum(json.loads(line)["heartbeats"] for line in heard) >= 2
+    assert json.loads(heard[0])["epochs"].keys() == {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--topic", "nowhere", "--group", "239.1.1.1:5000"), "no topic nowhere; there are:"),
+        (("--topic", "visits", "--group", "10.1.1.1:5000"), "is no multicast group"),
+        (("--topic", "alerts.sim", "--group", "239.1.1.1:5000", "--where", "magnitude <"), "--where: line 1"),
+        (("--topic", "visits", "--group", "239.1.1.1:5000", "--where", "magnitude < 1"), "needs its survey"),
+    ],
+)
+def test_what_cannot_be_relayed_is_named(kafka: str, words: tuple[str, ...], says: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", VERB, "serve", *words, "--bootstrap", kafka, "--interface", "127.0.0.1"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert says in done.stderr
 
 
 def captured(group: str, write: Callable[[], None]) -> list[bytes]:

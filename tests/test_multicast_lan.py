@@ -8,7 +8,7 @@ from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.multicast.network import checked
 from nightwire.benchmarks.scenarios.multicast.site import Site
 
-pytestmark = [pytest.mark.kafka, pytest.mark.netns, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.kafka, pytest.mark.lan, pytest.mark.slow, pytest.mark.timeout(300)]
 
 HOSTS = 4
 

@@ -78,6 +78,13 @@ def test_an_old_epoch_is_dropped_and_a_new_one_goes_on() -> None:
     assert offsets(one) == [0, 1]
 
 
+def test_after_silence_any_epoch_goes_on() -> None:
+    one = InOrder(0)
+    hear(one, 0, -1, epoch=9)
+    assert one.admit(datagram(1, 0, epoch=3), SILENCE) == "old_epoch"
+    assert one.admit(datagram(1, 0, epoch=3), SILENCE + 0.1) is None
+
+
 def test_a_place_without_a_record_is_fetched() -> None:
     one = InOrder(3)
     one.admit(datagram(3, 2), 0.0)

@@ -31,7 +31,15 @@ class Position(NamedTuple):
         return Position(self.epoch, offset + 1, offset if was_sent else self.sent)
 
 
-def resumed(committed: int, metadata: str | None, low: int, high: int) -> tuple[Position, int]:
+def first_epoch(now_ms: int) -> int:
+    """Return the epoch of a group without position: later than those of a group that was forgotten.
+
+    Takeovers are rarer than minutes, which these count.
+    """
+    return now_ms // 60_000 % EPOCHS
+
+
+def resumed(committed: int, metadata: str | None, low: int, high: int, *, first: int) -> tuple[Position, int]:
     """Return where a relay goes on that is given a partition, and how many records are gone.
 
     A relay that was never here begins live.
@@ -41,9 +49,10 @@ def resumed(committed: int, metadata: str | None, low: int, high: int) -> tuple[
         metadata: What was committed beside it.
         low: The oldest offset that Kafka has.
         high: The one after the newest.
+        first: The epoch of a relay that was never here.
     """
     kept = KEPT.fullmatch(metadata or "")
-    epoch = (int(kept[1]) + 1) % EPOCHS if kept else 1
+    epoch = (int(kept[1]) + 1) % EPOCHS if kept else first
     begin = high if committed < 0 else min(max(committed, low), high)
     sent = int(kept[2]) if kept else begin - 1
     return Position(epoch, begin, min(sent, begin - 1)), max(0, begin - committed) if committed >= 0 else 0

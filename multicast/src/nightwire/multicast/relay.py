@@ -17,7 +17,7 @@ from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Beat, Judge
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.multicast.packing import Packer
-from nightwire.multicast.positions import Position, resumed
+from nightwire.multicast.positions import Position, first_epoch, resumed
 from nightwire.multicast.sender import Sender
 from nightwire.schemas import RegistryAwayError
 
@@ -196,7 +196,7 @@ class Relay:
     def _take_over(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         for at in consumer.committed(given, timeout=30) if given else ():
             held = watermarks(consumer, at.topic, at.partition)
-            position, gone = resumed(at.offset, at.metadata, *held)
+            position, gone = resumed(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
             self._count_expired(at.partition, gone)
             self.positions[at.partition] = position
             self._accounts.begin((at.topic, at.partition), position.next)

@@ -65,9 +65,9 @@ def source_of(order: Mapping[str, Any]) -> RecordSource:
     else:
         address = parse_group(group, order["interface"])
         decoder = AlertDecoder(SchemaRegistry(order.get("registry")))
-        legs = {"listener": Listener(address, bootstrap, [order["topic"]]), "repair": Repair(bootstrap)}
         plan = Plan([order["topic"]], start="live", multicast=address)
-        source = MulticastSource(client, plan, **legs, decoder=decoder)
+        listener = Listener(address, bootstrap, [order["topic"]])
+        source = MulticastSource(client, plan, listener=listener, repair=Repair(bootstrap), decoder=decoder)
     source.open()
     return source
 

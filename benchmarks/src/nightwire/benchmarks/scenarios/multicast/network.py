@@ -194,7 +194,8 @@ class WantsLess(OnNetwork):
         if lan is None:
             return {}
         with ExitStack() as exits:
-            topics, clients = [site.topic(), site.topic()], []
+            topics = [site.topic(), site.topic()]
+            clients: list[WorkerClient] = []
             for host, (topic, wanted) in enumerate(zip(topics, (count // 10, count), strict=True)):
                 group = site.group()
                 exits.enter_context(site.relay(topic, group))
@@ -217,7 +218,8 @@ class TwoSources(OnNetwork):
         """Write to both at once."""
         site, count = self._site, self._count
         with ExitStack() as exits:
-            topics, clients = [site.topic(), site.topic()], []
+            topics = [site.topic(), site.topic()]
+            clients: list[WorkerClient] = []
             for at, topic in enumerate(topics):
                 group = site.group()
                 exits.enter_context(site.relay(topic, group))

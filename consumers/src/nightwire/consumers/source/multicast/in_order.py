@@ -52,7 +52,7 @@ class InOrder:
             one: Of this partition.
             now: The time. [s, any steady clock]
         """
-        if (wrong := self._enter(one.epoch)) is not None:
+        if (wrong := self._enter(one.epoch, now)) is not None:
             return wrong
         if one.offset < self.next or one.offset in self._held:
             return "replayed"
@@ -61,7 +61,7 @@ class InOrder:
 
     def hear(self, beat: Beat, sent: int, now: float) -> str | None:
         """Take note of a heartbeat that was *sent* [ms] by the sender's clock; else as `admit`."""
-        if (wrong := self._enter(beat.epoch)) is not None:
+        if (wrong := self._enter(beat.epoch, now)) is not None:
             return wrong
         if sent <= self._beat:
             return "replayed"
@@ -122,9 +122,10 @@ class InOrder:
         """Return whether what is heard joins what was handed out, without a gap."""
         return not self.is_silent(now) and not self.gap()
 
-    def _enter(self, epoch: int) -> str | None:
-        if self._epoch is None or is_newer(epoch, self._epoch):
-            self._epoch, self._beat = epoch, -1
+    def _enter(self, epoch: int, now: float) -> str | None:
+        """Go on with a newer *epoch*, after silence with any; return why it is dropped, else None."""
+        if self._epoch is None or is_newer(epoch, self._epoch) or self.is_silent(now):
+            self._epoch = epoch
         return None if epoch == self._epoch else "old_epoch"
 
     def _drop_first(self) -> None:
