@@ -23,7 +23,7 @@ PATIENCE = 90.0
 """Longest wait for anything. [s]"""
 SILENCE = 15.0
 """After so long without a record, a receiver ends. [s]"""
-STEP = 0.005
+STEP = 0.002
 """Records are written so often. [s]"""
 LOOPBACK = "127.0.0.1"
 POOL = 16 << 20

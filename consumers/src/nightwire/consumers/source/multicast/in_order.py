@@ -123,7 +123,7 @@ class InOrder:
         return not self.is_silent(now) and not self.gap()
 
     def _enter(self, epoch: int, now: float) -> str | None:
-        """Go on with a newer *epoch*, after silence with any; return why it is dropped, else None."""
+        """Go on with a newer *epoch*, after silence with any; return why it is dropped."""
         if self._epoch is None or is_newer(epoch, self._epoch) or self.is_silent(now):
             self._epoch = epoch
         return None if epoch == self._epoch else "old_epoch"
