@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from confluent_kafka import Message
@@ -84,7 +85,8 @@ class Packer:
         try:
             more, body = encode_record(message.key(), headers, value)
             one = bare._replace(flags=flags | more, body=body)
-            return list(split(one, self._longest, signed=bool(self.channel.keys)))
+            parts = split(one, self._longest, signed=bool(self.channel.keys))
+            return list(parts if self.channel.full else islice(parts, 2))  # more than one is too many
         except ValueError:
             return []
 

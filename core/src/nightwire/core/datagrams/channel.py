@@ -5,7 +5,8 @@ keys that sign a channel are in the hands of those alone who may have what it ca
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 from nightwire.core.datagrams.datagram import Secret, channel_number
 from nightwire.core.kafka import Writer, read_to_end
@@ -35,17 +36,17 @@ class Channel:
     keys: tuple[bytes, ...] = field(default=(), repr=False)
     rotated: int = 0
 
-    @property
+    @cached_property
     def number(self) -> int:
         """The hash by which datagrams name it."""
         return channel_number(self.topic, self.group, self.condition)
 
-    @property
+    @cached_property
     def secret(self) -> Secret | None:
         """The key that signs now; None where nothing is signed."""
         return Secret.of(self.keys[0]) if self.keys else None
 
-    @property
+    @cached_property
     def secrets(self) -> Mapping[int, bytes]:
         """The keys by number."""
         return {one.number: one.key for one in map(Secret.of, self.keys)}
@@ -57,7 +58,7 @@ def announce(writer: Writer, channel: Channel) -> None:
     Raises:
         DeliveryError: Kafka did not take it.
     """
-    value = {**vars(channel), "keys": list(channel.keys)}
+    value = {**asdict(channel), "keys": list(channel.keys)}
     writer.write(multicast(channel.topic), records.CHANNEL.encode(value), key=channel.group.encode())
     writer.flush()
 

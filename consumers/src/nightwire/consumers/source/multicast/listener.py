@@ -26,14 +26,16 @@ from nightwire.core.datagrams import (
     read_channels,
 )
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.runtime import Backoff
 
 log = logging.getLogger("nightwire.consumers")
 
 AT_ONCE = 512
 """Most datagrams that are taken at once."""
 LONGEST = 1 << 16
-LOOK_AGAIN = 2.0
-"""Least time between two looks at what channels there are. [s]"""
+LOOK_AGAIN = (2.0, 30.0)
+"""Time between two looks at what channels there are: the first, and the longest while these stay
+as they are, for others may send to the group as well. [s]"""
 UNKNOWN = frozenset({"foreign", "unknown_key", "unsigned"})
 """Reasons that may be a channel, or a key, which is not known yet."""
 
@@ -56,21 +58,21 @@ class Listener:
         self.dropped: Counter[str] = Counter()
         self.on_channel: Callable[[Channel], None] = lambda _channel: None
         self._channels: dict[int, Channel] = {}
-        self._looked = float("-inf")
+        self._pauses, self._look_at = Backoff(*LOOK_AGAIN), 0.0
         self._socket = open_receiver(address)
 
     def look(self) -> None:
         """Read again which channels there are, and by what keys they are signed."""
-        self._looked = time.monotonic()
         try:
             known = [read_channels(self._bootstrap, topic, patience=2.0) for topic in self._topics]
         except KafkaException as error:
             log.warning("channels of %s not read: %s", ", ".join(self._topics), error.args[0].str())
             return
         there = [one[self._address.name] for one in known if self._address.name in one]
-        for channel in there:
-            if self._channels.get(channel.number) != channel:
-                self.on_channel(channel)
+        new = [channel for channel in there if self._channels.get(channel.number) != channel]
+        for channel in new:
+            self.on_channel(channel)
+            self._pauses.reset()
         self._channels = {channel.number: channel for channel in there}
 
     def listen(self, timeout: float) -> None:
@@ -86,8 +88,9 @@ class Listener:
             if (reason := self._take(raw, now)) is not None:
                 self.dropped[reason] += 1
         unknown = sum(self.dropped[reason] for reason in UNKNOWN) - before
-        if unknown and now - self._looked > LOOK_AGAIN:
+        if unknown and now >= self._look_at:
             self.look()
+            self._look_at = time.monotonic() + self._pauses.next()
 
     def close(self) -> None:
         """Leave the group."""
