@@ -150,6 +150,7 @@ class MulticastSource(RecordSource):
 
     def _to_lan(self, partition: TopicPartition) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
+        self._repair.prepare(partition)
         self._by_lan.add(partition)
         log.info("%s[%d]: by multicast from offset %d", *partition, self._next[partition])
 
