@@ -14,6 +14,7 @@ PATIENCE = 5.0
 SMALL: Mapping[str, Any] = {
     "fetch_message_max_bytes": 4096,
     "queued_min_messages": 1,
+    "fetch_queue_backoff_ms": 1,
     "fetch_wait_max_ms": 20,
 }
 """A fetch brings the batch that is asked for, and nothing is fetched ahead."""
