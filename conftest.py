@@ -60,6 +60,10 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
         lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
         "apt-get install iproute2, as root",
     ),
+    "lan": (
+        lambda: os.geteuid() == 0 and shutil.which("ip") is not None and shutil.which("iptables") is not None,
+        "apt-get install iproute2 iptables, as root",
+    ),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
     "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),
@@ -73,7 +77,7 @@ if shutil.which("cargo") is None:
     ELSEWHERE.add("native")  # without Rust there is nothing to build it with
 
 if os.geteuid() != 0:
-    ELSEWHERE.add("netns")  # only root makes network namespaces
+    ELSEWHERE |= {"netns", "lan"}  # only root makes network namespaces
 
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -29,6 +29,7 @@ PRESCRIBED = {
     "monitoring": "monitoring",
     "benchmarks": "benchmarks",
     "directory": "directory",
+    "multicast": "multicast",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -53,7 +54,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting presence",
+        "accounting datagrams presence",
         "cli subscriptions",
         "tls",
         "stack",
@@ -90,6 +91,7 @@ ORDER = {
         "commands",
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
+    "multicast": ["announcing lite packing positions sender", "relay", "listening serve status", "commands"],
     "benchmarks": [
         "model",
         "environment",

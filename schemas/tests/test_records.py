@@ -162,6 +162,15 @@ SAMPLES["entry"] = {
     "interval": 2.0,
     "ended": False,
 }
+SAMPLES["channel"] = {
+    "topic": "alerts.lsst",
+    "group": "239.10.0.1:5400",
+    "condition": "magnitude < 19",
+    "survey": "lsst",
+    "full": False,
+    "keys": [b"new", b"old"],
+    "rotated": 1_795_000_000_000,
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -205,6 +214,7 @@ def test_ids_are_these_for_ever() -> None:
         "seen": 100_018,
         "position": 100_014,
         "entry": 100_019,
+        "channel": 100_025,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

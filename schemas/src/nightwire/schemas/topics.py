@@ -105,6 +105,11 @@ def returns(broker: str) -> str:
     return f"returns.{check_name(broker)}"
 
 
+def multicast(topic: str) -> str:
+    """Return the topic that says on which multicast groups *topic* is, and how these are signed."""
+    return f"multicast.{topic}"
+
+
 def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
     """Return how *topic* is to be made.
 
@@ -143,7 +148,7 @@ def _default(topic: str) -> Retention:
 
 def _keeps_latest(topic: str) -> bool:
     kind, _, owner = topic.partition(".")
-    return kind == "seen" and NAME.fullmatch(owner) is not None
+    return (kind == "seen" and NAME.fullmatch(owner) is not None) or (kind == "multicast" and owner != "")
 
 
 COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS})

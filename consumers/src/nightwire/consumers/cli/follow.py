@@ -1,10 +1,10 @@
 """What `nightwire subscribe` does: read until the end or a signal, write, and say how many."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from threading import Timer
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -12,6 +12,8 @@ from nightwire.consumers.cli.options import OutputOptions
 from nightwire.consumers.formats import StampFolder, open_output
 from nightwire.consumers.reader import AlertReader, Topics
 from nightwire.core.runtime import setup_logging, stopping
+
+Item = TypeVar("Item")
 
 PATIENCE = 3.0
 """How long nothing comes before that is said. [s]"""
@@ -86,10 +88,20 @@ def _write_alerts(
         reader,
         closing(open_output(output.form, output.out, topics=topics, with_bytes=output.with_bytes)) as target,
     ):
-        for alert in reader:
+        for alert in _telling_way(reader, reader):
             target.write(alert)
             if folder is not None:
                 folder.save(alert)
+
+
+def _telling_way(reader: AlertReader, stream: Iterable[Item]) -> Iterator[Item]:
+    """Yield what is in *stream*; say on standard error when the way changes by which it comes."""
+    way = "kafka"
+    for item in stream:
+        if reader.way != way:
+            way = reader.way
+            click.echo(f"alerts come by {'multicast and kafka' if way == 'both' else way} now", err=True)
+        yield item
 
 
 def _write_tables(reader: AlertReader, output: OutputOptions) -> None:
@@ -100,7 +112,7 @@ def _write_tables(reader: AlertReader, output: OutputOptions) -> None:
         reader,
         closing(open_table_output(output.form, output.out, with_bytes=output.with_bytes)) as target,
     ):
-        for table in tables:
+        for table in _telling_way(reader, tables):
             target.write(table)
 
 

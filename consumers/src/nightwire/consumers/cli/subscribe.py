@@ -96,6 +96,13 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
     help="Read every alert as this version of its schema: 11.0, or an id.  [default: as it was written]",
 )
 @click.option(
+    "--multicast",
+    metavar="GROUP:PORT",
+    help="Listen to what a relay sends to this group (nightwire relay); what is lost is read from Kafka, and "
+    "all is while nothing is heard.",
+)
+@click.option("--interface", metavar="NAME", help="Network interface, or its address, to listen on.")
+@click.option(
     "--dedup",
     type=click.Choice(["offset", "alert"]),
     help="Leave out what came before, by where it first lay or by its id.  [default: nothing]",
@@ -135,6 +142,7 @@ def subscribe(
       nightwire subscribe filter.me.bright --group archive --out night.avro
       nightwire subscribe filter.me.bright --last 10 --stamps stamps/
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
+      nightwire subscribe alerts.lsst --multicast 239.10.0.1:5400 --interface eth0
     """
     form = chosen_format("avro" if form == "container" else form, out, fields=bool(fields))
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)

@@ -18,13 +18,18 @@ from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
     GroupSource,
+    Listener,
+    MulticastGroupSource,
+    MulticastSource,
     Plan,
     RecordSource,
+    Repair,
     VisitLog,
     VisitSource,
     membership,
     survey_in,
 )
+from nightwire.core.datagrams import GroupAddress
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
@@ -94,7 +99,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         where, of_survey = request.where, request.survey
         sieve = None if where is None else Sieve(where, AlertDecoder(registry), of_survey)
-        source = _source(request, registry)
+        source = _source(request, registry, decoder)
     except BaseException:
         registry.close()
         raise
@@ -139,18 +144,33 @@ def _only_survey(plan: Plan) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
+def _source(request: ReadRequest, registry: SchemaRegistry, decoder: AlertDecoder) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
     how = membership(plan.member, properties()) if plan.group else {}
+    source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
+    if plan.multicast:
+        source = _by_multicast(client, request, plan.multicast, decoder)
+    else:
+        source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
     try:
         source.open()
     except BaseException:
         source.close()
         raise
     return source
+
+
+def _by_multicast(
+    client: Consumer, request: ReadRequest, address: GroupAddress, decoder: AlertDecoder
+) -> RecordSource:
+    plan, bootstrap = request.plan, request.endpoints.kafka
+    listener = Listener(address, bootstrap, plan.topics)
+    legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
+    if plan.group:
+        return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
+    return MulticastSource(client, plan, **legs)
 
 
 def _unbounded(client: Consumer, plan: Plan, commit_interval: float) -> RecordSource:

@@ -14,6 +14,7 @@ from nightwire.consumers.reader.sieve import check_condition
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import Plan, StartMode
+from nightwire.core.datagrams import LITE_HEADER, parse_group
 from nightwire.core.runtime import find_endpoints
 
 REGISTRY_TIMEOUT = 60.0
@@ -67,6 +68,11 @@ class AlertReader:
         follow: Wait for more at the end; without it, stop at what was the end at the beginning.
         limit: Stop after so many alerts.
         timeout: Longest wait for the next alert. [s]
+        multicast: ``[SOURCE@]GROUP:PORT`` to which a relay of this LAN sends (`nightwire relay`):
+            what is heard there is not read from Kafka, what is lost is, and all is while nothing is
+            heard.  Alerts come without stamps and history unless the relay sends them whole; those
+            have the header ``lite``, and `full` gives the whole one.
+        interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
         window: How many alerts *dedup* remembers for certain.  A new process remembers nothing.
@@ -103,6 +109,8 @@ class AlertReader:
         follow: bool = True,
         limit: int | None = None,
         timeout: float | None = None,
+        multicast: str | None = None,
+        interface: str | None = None,
         dedup: Dedup | None = None,
         window: int = WINDOW,
         survey: str | None = None,
@@ -126,6 +134,7 @@ class AlertReader:
             member=member,
             dedup=dedup,
             choose=choose,
+            multicast=parse_group(multicast, interface) if multicast else None,
         )
         if where is not None:
             check_condition(where, plan.topics, survey)
@@ -165,6 +174,25 @@ class AlertReader:
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
         return self._session.expired
+
+    @property
+    def way(self) -> str:
+        """Where alerts come from now: ``kafka``, ``multicast``, or ``both``, by partition."""
+        return self._session.way
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams of *multicast* that were not believed or not needed, by reason."""
+        return self._session.dropped
+
+    def full(self, alert: ReceivedAlert) -> ReceivedAlert:
+        """Return *alert* as Kafka has it, where it came without stamps and history; else itself.
+
+        Raises:
+            MissingError: Kafka does not have it any more.
+            KafkaException: Kafka cannot be reached.
+        """
+        return self._session.full(alert) if LITE_HEADER in alert.headers else alert
 
     def batches(self, *, size: int = SIZE, wait: float = 1.0) -> Stream[list[ReceivedAlert]]:
         """Return lists of alerts, none of them empty, for ``for`` or ``async for``.

@@ -1,14 +1,15 @@
 """A reader between its first use and its end, and the streams that are read from it."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
-from nightwire.consumers.alert import Deduplicator
+from nightwire.consumers.alert import Deduplicator, ReceivedAlert, RecordDecoder
 from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.read_loop import ReadCounts
+from nightwire.consumers.source import Repair
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -29,11 +30,36 @@ class ReaderSession:
         self._connection: Connection | None = None
         self._unpacks: dict[UnpackFactory[Any], Unpack[Any]] = {}
         self._thread: Executor | None = None
+        self._repair: Repair | None = None
+        self._dropped: Mapping[str, int] = {}
 
     @property
     def expired(self) -> int:
         """Records that Kafka had deleted before they were read."""
         return self._expired + (self._connection.loop.source.expired if self._connection else 0)
+
+    @property
+    def way(self) -> str:
+        """Where records come from now."""
+        return self._connection.loop.source.way if self._connection else "kafka"
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams that were dropped, by reason."""
+        if self._connection is not None:
+            self._dropped = self._connection.loop.source.dropped
+        return self._dropped
+
+    def full(self, alert: ReceivedAlert) -> ReceivedAlert:
+        """Return *alert* as Kafka has it at its offset.
+
+        Raises:
+            MissingError: Kafka does not have it.
+        """
+        context = self.open().context
+        self._repair = self._repair or Repair(self.request.endpoints.kafka)
+        message = self._repair.one((alert.topic, alert.partition), alert.offset)
+        return RecordDecoder(context.decoder, survey_name=context.survey).decode(message)
 
     def open(self) -> Connection:
         """Connect, if that is still to be done.
@@ -73,8 +99,12 @@ class ReaderSession:
         self._unpacks.clear()
         if finished:
             connection.loop.finish()
+        self._dropped = connection.loop.source.dropped
         self._expired += connection.loop.source.expired
         connection.close()
+        if self._repair is not None:
+            self._repair.close()
+            self._repair = None
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Return what *work* returns, done in this session's own thread."""

@@ -2,6 +2,12 @@
 
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
+from nightwire.consumers.source.multicast import (
+    Listener,
+    MulticastGroupSource,
+    MulticastSource,
+    Repair,
+)
 from nightwire.consumers.source.plan import Plan, StartMode
 from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
@@ -21,8 +27,12 @@ __all__ = [
     "ChosenSource",
     "GroupError",
     "GroupSource",
+    "Listener",
+    "MulticastGroupSource",
+    "MulticastSource",
     "Plan",
     "RecordSource",
+    "Repair",
     "StartMode",
     "TopicError",
     "VisitLog",

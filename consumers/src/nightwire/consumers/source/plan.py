@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 from nightwire.consumers.alert import Dedup
+from nightwire.core.datagrams import GroupAddress
 
 StartMode = Literal["beginning", "live"]
 
@@ -25,6 +26,7 @@ class Plan:
         member: Name of this member of the group, kept over restarts.
         dedup: What makes two records the same alert; None passes all on.
         choose: Returns the topics of now, where they change while they are read.
+        multicast: The group that is listened to, for what a relay sends of the topics.
     """
 
     topics: Sequence[str]
@@ -37,6 +39,7 @@ class Plan:
     member: str | None = None
     dedup: Dedup | None = None
     choose: Callable[[], Sequence[str]] | None = None
+    multicast: GroupAddress | None = None
 
     def __post_init__(self) -> None:
         if faults := [*self._of_begin(), *self._of_group()]:
@@ -62,6 +65,10 @@ class Plan:
             faults.append(f"last={self.last}: ask for at least one")
         if self.visit is not None and (len(self.topics) > 1 or self.choose):
             faults.append("a visit lies in one topic, alerts.<survey>")
+        if self.multicast is not None and (self.visit is not None or self.choose or not self.follow):
+            faults.append(
+                "multicast is live: it goes with topics by name, and not without follow, or with visit"
+            )
         if self.start not in (None, *get_args(StartMode)):
             faults.append(f"start={self.start!r} is neither 'beginning' nor 'live'")
         return faults

@@ -95,6 +95,16 @@ class RecordSource:
         self._backlog.extendleft(reversed(messages))
 
     @property
+    def way(self) -> str:
+        """Where records come from now."""
+        return "kafka"
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """Datagrams that were dropped, by reason; from Kafka none comes."""
+        return {}
+
+    @property
     def at_end(self) -> bool:
         """Whether all has been read that was there at the beginning."""
         return not (self._ends or self._backlog or self._tail)

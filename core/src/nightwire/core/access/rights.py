@@ -14,6 +14,7 @@ from nightwire.schemas.topics import (
     alerts,
     answers,
     check_name,
+    multicast,
     requests,
     returns,
     seen,
@@ -91,7 +92,8 @@ def owner(name: str) -> Rights:
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
     overflowed its filters, and what filters are written against: alerts, visits, the filter set,
-    the accounts, the directory, the subscriptions.
+    the accounts, the directory, the subscriptions; and what says on which multicast groups these
+    are.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -101,6 +103,7 @@ def owner(name: str) -> Rights:
         Grant(requests(name), Operation.WRITE),
         *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS),
         *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
+        *_read_all(multicast(f"filter.{name}."), multicast("alerts.")),
         _groups(name),
     }
     return Rights(name, Kind.OWNER, frozenset(grants), own, OWNERS_QUOTA)
@@ -116,11 +119,12 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
         NameError_: The name cannot be part of a topic.
     """
     own = [requests(check_name(name)), answers(name), seen(name), returns(name)]
+    streams = [alerts(survey) for survey in surveys]
     grants = {
         Grant(requests(name), Operation.WRITE),
         Grant(returns(name), Operation.WRITE),
-        *_read(*own, VISITS, DIRECTORY, SUBSCRIPTIONS, *map(alerts, surveys)),
-        *_read_all(f"broker.{name}."),
+        *_read(*own, VISITS, DIRECTORY, SUBSCRIPTIONS, *streams, *map(multicast, streams)),
+        *_read_all(f"broker.{name}.", multicast(f"broker.{name}.")),
         _groups(name),
     }
     return Rights(name, Kind.BROKER, frozenset(grants), own, BROKERS_QUOTA)

@@ -12,7 +12,7 @@ from nightwire.core.cli.options import (
     wide_option,
     with_options,
 )
-from nightwire.core.cli.parameter_types import Duration, parse_duration, survey_option
+from nightwire.core.cli.parameter_types import Duration, Size, parse_duration, survey_option
 from nightwire.core.cli.verbs import main
 from nightwire.schemas.lazy import on_demand
 
@@ -27,6 +27,7 @@ __all__ = [
     "Duration",
     "Listing",
     "Meter",
+    "Size",
     "apply",
     "bootstrap_option",
     "completion",

@@ -42,6 +42,7 @@ BUILT_IN = {
     "position": "vtp-positions-value",
     "entry": "directory-value",
     "subscription": "subscriptions-value",
+    "channel": "nightwire.Channel",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

@@ -1,0 +1,303 @@
+"""The network experiments: a topic to many hosts of a LAN, by multicast and by plain consumers.
+
+They are Eide's experiments 1 to 4, and what his system did not promise: that nothing is lost.
+"""
+
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from threading import Timer
+from typing import Any
+
+from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Better, Context, Experiment, Figure, Published, RunError
+from nightwire.benchmarks.scenarios.multicast.site import Site
+from nightwire.benchmarks.workers.client import WorkerClient
+
+FEW, MANY = 4, 12
+"""Receivers."""
+HOSTS = MANY + 1
+"""The last one never joins a group."""
+LOSSES = {"0": 0.0, "01": 0.001, "1": 0.01, "5": 0.05}
+"""Share of datagrams that each receiver loses by itself, by the part of a figure's name."""
+SIZE, RATE = 1_400, 2_500.0
+"""Length [byte] and rate [1/s] of records, where nothing else is asked."""
+LARGE, SMALL = (1_450, 5_500.0), (100, 24_000.0)
+"""Length [byte] and offered rate [1/s] of the experiments on rate."""
+BURST = 0.5
+"""How long nothing reaches anybody. [s]"""
+PLAIN = "as many plain consumers"
+EIDE = "Two Athlons of 2 GHz, 100 Mbit/s, 2003; best effort"
+
+Found = Mapping[str, Any]
+
+
+def figures_of() -> Iterator[Figure]:
+    """Yield the figures of the network experiments."""
+    for name, share in LOSSES.items():
+        lost = f"{FEW} receivers, each loses {share:.1%}"
+        yield Figure(f"loss_{name}_egress", "1", f"{lost}: bytes sent over bytes of records", headline=True)
+        yield Figure(f"loss_{name}_p99_ms", "ms", f"{lost}: from writing to having, 99 %")
+    yield Figure(
+        "many_egress",
+        "1",
+        f"{MANY} receivers: bytes sent over bytes of records",
+        baseline=PLAIN,
+        headline=True,
+    )
+    yield Figure("many_p99_ms", "ms", f"{MANY} receivers: from writing to having, 99 %", baseline=PLAIN)
+    yield Figure("outsider_share", "1", "What reaches a host that joined nothing, over bytes of records")
+    yield Figure(
+        "large_rate", "1/s", f"Records of 1,450 bytes to {FEW} receivers", Better.HIGHER, headline=True,
+        published=Published(4_500, "Eide et al.", EIDE),
+    )  # fmt: skip
+    yield Figure(
+        "small_rate", "1/s", f"Records of 100 bytes to {FEW} receivers", Better.HIGHER, headline=True,
+        published=Published(9_000, "Eide et al.", EIDE),
+    )  # fmt: skip
+    yield Figure(
+        "less_share", "1", "Bytes of a receiver that wants a tenth, over those of one that wants all"
+    )
+    yield Figure("two_rate", "MB/s", "Two sources at once, together", better=Better.HIGHER,
+                 published=Published(13.05, "Eide et al.", EIDE))  # fmt: skip
+    yield Figure("burst_s", "s", f"{MANY} receivers lose the same half second: until all have all")
+    yield Figure("killed_s", "s", "The relay is killed with -9: until all have what was written meanwhile")
+
+
+class OnNetwork(Experiment):
+    """An experiment on a site.
+
+    Args:
+        context: What the harness gives.
+        site: Where.
+    """
+
+    at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
+
+    def __init__(self, context: Context, site: "SharedSite") -> None:
+        self._context, self._shared = context, site
+
+    @property
+    def _site(self) -> Site:
+        return self._shared.site
+
+    @property
+    def _count(self) -> int:
+        return 20_000 if self._context.size.profile == "full" else 5_000
+
+    @contextmanager
+    def _listening(
+        self, hosts: int, count: int, *, plain: bool = False
+    ) -> Iterator[tuple[str, str, Sequence[WorkerClient]]]:
+        """Yield a topic, its group, and receivers in place."""
+        topic, group = self._site.topic(), self._site.group()
+        with ExitStack() as exits:
+            if not plain:
+                exits.enter_context(self._site.relay(topic, group))
+            wanted = self._site.receivers(range(hosts), topic, "" if plain else group, count)
+            yield topic, group, exits.enter_context(wanted)
+
+
+class SharedSite:
+    """A site that experiments share, made when the first of them asks.
+
+    Args:
+        context: What the harness gives.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._site: Site | None = None
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        if self._site is None:
+            self._site = Site(self._context, HOSTS)
+        return self._site
+
+    def close(self) -> None:
+        """End it."""
+        if self._site is not None:
+            self._site.close()
+
+
+class Loss(OnNetwork):
+    """Receivers that lose datagrams, each by itself."""
+
+    def __init__(self, context: Context, site: SharedSite, name: str, share: float) -> None:
+        super().__init__(context, site)
+        self.name, self._key, self._share = f"loss-{name}", name, share
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Write records, and see that all have all."""
+        count, lan = self._count, self._site.lan
+        with self._listening(FEW, count) as (topic, group, receivers):
+            self._site.lose(range(FEW), self._share, group)
+            before = (lan.sent, lan.received(MANY)) if lan else (0, 0)
+            self._site.write(topic, count, SIZE, RATE)
+            found = checked(receivers, count)
+            after = (lan.sent, lan.received(MANY)) if lan else (0, 0)
+            self._site.lose(range(FEW), 0.0, group)
+        sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
+        figures = {f"loss_{self._key}_p99_ms": max(one["p99_ms"] for one in found)}
+        if lan:
+            figures[f"loss_{self._key}_egress"] = sent
+            figures |= {"outsider_share": strayed} if self._share == 0 else {}
+        return figures
+
+
+class ManyReceivers(OnNetwork):
+    """Many receivers, and as many plain consumers."""
+
+    name = "many"
+    at_most: Mapping[Kind, int] = {}
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Write records to them."""
+        lan = self._site.lan
+        with self._listening(MANY, self._count, plain=kind is Kind.BASELINE) as (topic, _, receivers):
+            before = lan.sent if lan else 0
+            self._site.write(topic, self._count, SIZE, RATE / 2)
+            found = checked(receivers, self._count)
+            sent = lan.sent - before if lan else 0
+        figures = {"many_p99_ms": max(one["p99_ms"] for one in found)}
+        return figures | ({"many_egress": sent / (self._count * SIZE)} if lan else {})
+
+
+class Rate(OnNetwork):
+    """As fast as it goes."""
+
+    def __init__(self, context: Context, site: SharedSite, name: str, size: int, rate: float) -> None:
+        super().__init__(context, site)
+        self.name, self._size, self._rate = name, size, rate
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Write at more than is hoped for; count what arrives in time."""
+        count = round(self._rate) * (5 if self._context.size.profile == "full" else 2)
+        with self._listening(FEW, count) as (topic, _, receivers):
+            began = time.time()
+            self._site.write(topic, count, self._size, self._rate)
+            found = checked(receivers, count)
+        return {f"{self.name}_rate": count / (max(one["last"] for one in found) - began)}
+
+
+class WantsLess(OnNetwork):
+    """Two sources of ten to one: who joins the small one is sent a tenth."""
+
+    name = "less"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Write to both, and compare what reached a receiver of each."""
+        site, count, lan = self._site, self._count, self._site.lan
+        if lan is None:
+            return {}
+        with ExitStack() as exits:
+            topics = [site.topic(), site.topic()]
+            clients: list[WorkerClient] = []
+            for host, (topic, wanted) in enumerate(zip(topics, (count // 10, count), strict=True)):
+                group = site.group()
+                exits.enter_context(site.relay(topic, group))
+                clients += exits.enter_context(site.receivers([host], topic, group, wanted))
+            before = [lan.received(host) for host in (0, 1)]
+            site.write(topics[1], count, SIZE, RATE)
+            site.write(topics[0], count // 10, SIZE, RATE)
+            checked(clients[:1], count // 10)
+            checked(clients[1:], count)
+            less, more = (lan.received(host) - was for host, was in zip((0, 1), before, strict=True))
+        return {"less_share": less / more}
+
+
+class TwoSources(OnNetwork):
+    """Two sources at once, each with receivers of its own."""
+
+    name = "two"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Write to both at once."""
+        site, count = self._site, self._count
+        with ExitStack() as exits:
+            topics = [site.topic(), site.topic()]
+            clients: list[WorkerClient] = []
+            for at, topic in enumerate(topics):
+                group = site.group()
+                exits.enter_context(site.relay(topic, group))
+                clients += exits.enter_context(site.receivers([2 * at, 2 * at + 1], topic, group, count))
+            began = time.time()
+            other = Timer(0.0, site.write, (topics[1], count, SIZE, RATE))
+            other.start()
+            site.write(topics[0], count, SIZE, RATE)
+            other.join()
+            found = checked(clients, count)
+        return {"two_rate": 2 * count * SIZE / 1e6 / (max(one["last"] for one in found) - began)}
+
+
+class Burst(OnNetwork):
+    """All receivers lose the same burst, and ask Kafka at once."""
+
+    name = "burst"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Cut all off for a moment while records are written."""
+        site = self._site
+        if site.lan is None:
+            return {}
+        with self._listening(MANY, self._count) as (topic, group, receivers):
+            cut = Timer(0.5, site.lose, (range(MANY), 1.0, group))
+            heal = Timer(0.5 + BURST, site.lose, (range(MANY), 0.0, group))
+            cut.start()
+            heal.start()
+            site.write(topic, self._count, SIZE, RATE)
+            heal.join()
+            ended = time.time()
+            found = checked(receivers, self._count)
+            site.lose(range(MANY), 0.0, group)
+        return {"burst_s": max(0.0, max(one["last"] for one in found) - ended)}
+
+
+class Killed(OnNetwork):
+    """A relay is killed; there is another."""
+
+    name = "killed"
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Kill it while records are written."""
+        site, topic, group = self._site, self._site.topic(), self._site.group()
+        with (
+            site.relay(topic, group) as first,
+            site.receivers(range(FEW), topic, group, self._count) as receivers,
+            site.relay(topic, group),
+        ):
+            Timer(0.5, first.process.send_signal, (signal.SIGKILL,)).start()
+            site.write(topic, self._count, SIZE, RATE)
+            ended = time.time()
+            found = checked(receivers, self._count)
+        return {"killed_s": max(0.0, max(one["last"] for one in found) - ended)}
+
+
+def checked(receivers: Sequence[WorkerClient], count: int) -> list[Found]:
+    """Return what *receivers* found.
+
+    Raises:
+        RunError: One did not get *count* records, each once and in order.
+    """
+    found = [client.receive() for client in receivers]
+    for one in found:
+        if (one["count"], one["different"], one["disordered"]) != (count, count, 0):
+            raise RunError(f"a receiver got {one['different']} of {count} records: {one}")
+    return found
+
+
+def network_experiments(context: Context, site: SharedSite) -> list[Experiment]:
+    """Return the experiments, in the order in which they run."""
+    return [
+        *(Loss(context, site, name, share) for name, share in LOSSES.items()),
+        ManyReceivers(context, site),
+        Rate(context, site, "large", *LARGE),
+        Rate(context, site, "small", *SMALL),
+        WantsLess(context, site),
+        TwoSources(context, site),
+        Burst(context, site),
+        Killed(context, site),
+    ]

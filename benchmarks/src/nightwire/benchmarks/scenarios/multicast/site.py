@@ -1,0 +1,145 @@
+"""A site for the network experiments: Kafka, relays, receivers on a LAN of namespaces."""
+
+import json
+import secrets
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
+from nightwire.benchmarks.environment.processes import Child, python
+from nightwire.benchmarks.model.scenario import Context, RunError
+from nightwire.benchmarks.workers.client import WorkerClient
+from nightwire.core.datagrams import read_channels
+from nightwire.core.kafka import ensure_topics, producer
+from nightwire.core.stack import Broker, free_port
+from nightwire.schemas.topics import TopicSettings
+
+RECEIVER = "nightwire.benchmarks.workers.multicast_receiver"
+RELAY = "from nightwire.multicast.commands import relay; relay()"
+PATIENCE = 90.0
+"""Longest wait for anything. [s]"""
+SILENCE = 15.0
+"""After so long without a record, a receiver ends. [s]"""
+STEP = 0.002
+"""Records are written so often. [s]"""
+LOOPBACK = "127.0.0.1"
+POOL = 16 << 20
+"""Random bytes that records are cut from. [byte]"""
+
+
+class Site:
+    """Kafka, and hosts that reach it over a LAN; on the loopback where there can be no LAN.
+
+    Args:
+        context: Says where files go.
+        hosts: How many there are.
+    """
+
+    def __init__(self, context: Context, hosts: int) -> None:
+        self._context, self._exits = context, ExitStack()
+        self.lan: Lan | None = self._exits.enter_context(lan(hosts)) if is_possible() else None
+        self.address = self.lan.address if self.lan else LOOPBACK
+        self._broker = self._started()
+        self.bootstrap = self._broker.bootstrap
+        self._numbers = iter(range(1, 1 << 16))
+
+    @property
+    def interface(self) -> str:
+        """The interface of a receiver."""
+        return DEVICE if self.lan else LOOPBACK
+
+    def topic(self, partitions: int = 1) -> str:
+        """Return a new topic."""
+        name = f"multicast-{secrets.token_hex(4)}"
+        ensure_topics(self.bootstrap, [TopicSettings(name, partitions)])
+        return name
+
+    def group(self) -> str:
+        """Return a multicast group that was not used before."""
+        return f"239.255.7.{next(self._numbers) % 250 + 1}:{free_port()}"
+
+    @contextmanager
+    def relay(self, topic: str, group: str, *more: str) -> Iterator[Child]:
+        """Run a relay; its channel is known."""
+        words = ["--topic", topic, "--group", group, "--interface", self.address]
+        words += ["--bootstrap", self.bootstrap, *more]
+        log = self._context.folder / f"relay-{secrets.token_hex(4)}.log"
+        with Child([sys.executable, "-c", RELAY, "serve", *words], log) as child:
+            self._context.role(child.process.pid, "relay")
+            deadline = time.monotonic() + PATIENCE
+            while f"to {group}" not in log.read_text(errors="replace"):
+                if child.process.poll() is not None or time.monotonic() > deadline:
+                    raise child.failure()
+                time.sleep(0.05)
+            if group not in read_channels(self.bootstrap, topic):
+                raise RunError(f"no relay of {topic} on {group}")
+            yield child
+
+    @contextmanager
+    def receivers(
+        self, hosts: Sequence[int], topic: str, group: str, wanted: int
+    ) -> Iterator[Sequence[WorkerClient]]:
+        """Yield receivers, one on each of *hosts*, in place; without a *group* they read Kafka."""
+        order = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
+        order |= {"bootstrap": self._lan_bootstrap, "interface": self.interface}
+        with ExitStack() as exits:
+            clients = [exits.enter_context(self._receiver(host, order)) for host in hosts]
+            for client in clients:
+                client.await_ready()
+            yield clients
+
+    def write(self, topic: str, count: int, size: int, rate: float) -> float:
+        """Write *count* records of *size* bytes at so many a second; return how long it took.
+
+        They are random, so that Kafka's compression makes them no smaller: datagrams have none.
+        """
+        client, pool = producer(self.bootstrap, linger_ms=1), secrets.token_bytes(POOL)
+        began = time.perf_counter()
+        for number in range(count):
+            if number % max(1, round(rate * STEP)) == 0:
+                time.sleep(max(0.0, began + number / rate - time.perf_counter()))
+                client.poll(0)
+            begin = number * size % (POOL - size)
+            client.produce(topic, pool[begin : begin + size])
+        if client.flush(PATIENCE):
+            raise RunError("Kafka did not take all records")
+        return time.perf_counter() - began
+
+    def lose(self, hosts: Sequence[int], share: float, group: str) -> None:
+        """Let *hosts* lose a share of what comes to a group; nothing is lost on the loopback."""
+        for host in hosts if self.lan else ():
+            self.lan.lose(host, share, group.partition(":")[0]) if self.lan else None
+
+    def close(self) -> None:
+        """End what was started."""
+        self._exits.close()
+
+    @property
+    def _lan_bootstrap(self) -> str:
+        return f"{self.address}:{self._lan_port}" if self.lan else self.bootstrap
+
+    @contextmanager
+    def _receiver(self, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
+        command = python(RECEIVER, json.dumps(order))
+        log = self._context.folder / f"receiver-{host}.log"
+        with Child(self.lan.on(host, command) if self.lan else command, log, talks=True) as child:
+            self._context.role(child.process.pid, "receiver")
+            yield WorkerClient(child)
+
+    def _started(self) -> Broker:
+        port, controller, self._lan_port = free_port(), free_port(), free_port()
+        local = f"CLIENT://{LOOPBACK}:{port},LAN://{self.address}:{self._lan_port}"
+        self._context.say("starting Kafka" + ("" if self.lan else " (no namespaces here: on the loopback)"))
+        settings = {
+            "listeners": f"{local},CONTROLLER://{LOOPBACK}:{controller}",
+            "advertised.listeners": local,
+            "listener.security.protocol.map": "CLIENT:PLAINTEXT,LAN:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "group.min.session.timeout.ms": 1000,
+        }
+        broker = Broker(self._context.folder / "site", port=port, controller=controller, properties=settings)
+        self._exits.callback(broker.stop)
+        broker.start()
+        return broker

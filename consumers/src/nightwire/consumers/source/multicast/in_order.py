@@ -1,0 +1,132 @@
+"""What was heard of one partition: put in order, with its gaps told.  Pure."""
+
+from bisect import insort
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from confluent_kafka import Message
+
+from nightwire.core.datagrams import Beat, Datagram, is_newer
+
+MOST_HELD = 32 << 20
+"""Most that is kept of what cannot be handed out yet. [byte]  Kafka has the rest."""
+SILENCE = 2.0
+"""After so long without datagram and heartbeat, a partition is read from Kafka. [s]"""
+
+
+class Held(NamedTuple):
+    """A record that waits for those before it.
+
+    Attributes:
+        previous: The offset sent before it.
+        message: The record; None where Kafka has to be asked for it.
+        size: Its length. [byte]
+    """
+
+    previous: int
+    message: Message | None
+    size: int
+
+
+class InOrder:
+    """One partition of a channel.
+
+    Args:
+        next_offset: The first offset that is wanted.
+    """
+
+    def __init__(self, next_offset: int) -> None:
+        self.next = next_offset
+        self.last = -1  # the highest offset that was sent, as far as is known
+        self._epoch: int | None = None
+        self._heard_at, self._beat = float("-inf"), -1
+        self._held: dict[int, Held] = {}
+        self._order: list[int] = []
+        self._size = 0
+        self._parts: tuple[int, dict[int, bytes]] = (-1, {})  # of the record that is being put together
+
+    def admit(self, one: Datagram, now: float) -> str | None:
+        """Take note of a record's datagram; return why it is dropped, None where it is not.
+
+        Args:
+            one: Of this partition.
+            now: The time. [s, any steady clock]
+        """
+        if (wrong := self._enter(one.epoch, now)) is not None:
+            return wrong
+        if one.offset < self.next or one.offset in self._held:
+            return "replayed"
+        self._heard_at = now
+        return None
+
+    def hear(self, beat: Beat, sent: int, now: float) -> str | None:
+        """Take note of a heartbeat that was *sent* [ms] by the sender's clock; else as `admit`."""
+        if (wrong := self._enter(beat.epoch, now)) is not None:
+            return wrong
+        if sent <= self._beat:
+            return "replayed"
+        self._beat, self._heard_at, self.last = sent, now, max(self.last, beat.last)
+        return None
+
+    def whole(self, one: Datagram) -> bytes | None:
+        """Return the body of the record of which *one* is a part, once all parts are there."""
+        if one.chunks == 1:
+            return one.body
+        if self._parts[0] != one.offset:
+            self._parts = one.offset, {}
+        self._parts[1][one.chunk] = one.body
+        if len(self._parts[1]) < one.chunks:
+            return None
+        parts, self._parts = self._parts[1], (-1, {})
+        return b"".join(parts[number] for number in sorted(parts))
+
+    def hold(self, offset: int, held: Held) -> None:
+        """Keep a record until its turn; the oldest go where there are too many."""
+        self.last = max(self.last, offset)
+        self._held[offset] = held
+        insort(self._order, offset)
+        self._size += held.size
+        while self._size > MOST_HELD:
+            self._drop_first()
+
+    def ready(self) -> Iterator[Message]:
+        """Yield the records that follow on what was handed out."""
+        while self._order:
+            previous, message, _ = self._held[self._order[0]]
+            if self._order[0] >= self.next:
+                if previous >= self.next or message is None:
+                    return
+                self.next = self._order[0] + 1
+                yield message
+            self._drop_first()
+
+    def gap(self) -> range:
+        """Return the offsets that Kafka has to be asked for, after `ready` gave all it had."""
+        if not self._order:
+            return range(self.next, self.last + 1)
+        first = self._order[0]
+        previous, message, _ = self._held[first]
+        return range(self.next, (first if message is None else previous) + 1)
+
+    def advance(self, next_offset: int) -> None:
+        """Go on at *next_offset*: what lies before it came from Kafka."""
+        self.next = max(self.next, next_offset)
+        while self._order and self._order[0] < self.next:
+            self._drop_first()
+
+    def is_silent(self, now: float) -> bool:
+        """Return whether nothing was heard for too long."""
+        return now - self._heard_at > SILENCE
+
+    def connects(self, now: float) -> bool:
+        """Return whether what is heard joins what was handed out, without a gap."""
+        return not self.is_silent(now) and not self.gap()
+
+    def _enter(self, epoch: int, now: float) -> str | None:
+        """Go on with a newer *epoch*, after silence with any; return why it is dropped."""
+        if self._epoch is None or is_newer(epoch, self._epoch) or self.is_silent(now):
+            self._epoch = epoch
+        return None if epoch == self._epoch else "old_epoch"
+
+    def _drop_first(self) -> None:
+        self._size -= self._held.pop(self._order.pop(0)).size

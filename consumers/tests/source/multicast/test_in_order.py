@@ -1,0 +1,109 @@
+"""One partition of a channel: whatever is lost or doubled, each record comes once, in order."""
+
+import random
+
+from confluent_kafka import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightwire.consumers.source.multicast.in_order import MOST_HELD, SILENCE, Held, InOrder
+from nightwire.core.datagrams import Beat, Datagram
+
+
+def datagram(offset: int, previous: int, epoch: int = 1) -> Datagram:
+    """Return a record's datagram."""
+    return Datagram(0, 1, 0, epoch, offset, previous, 0, 0, 1, b"")
+
+
+def hear(one: InOrder, offset: int, previous: int, epoch: int = 1) -> str | None:
+    """Let *one* hear a record; return why it is dropped."""
+    found = datagram(offset, previous, epoch)
+    if (wrong := one.admit(found, 0.0)) is None:
+        one.hold(offset, Held(previous, Message(topic="t", partition=0, offset=offset), 1))
+    return wrong
+
+
+def offsets(one: InOrder) -> list[int]:
+    """Return what is ready."""
+    return [message.offset() or 0 for message in one.ready()]
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 10_000), st.integers(0, 20))
+def test_what_is_ready_and_what_is_fetched_are_all_records_in_order(
+    sent: set[int], seed: int, begin: int
+) -> None:
+    """Some datagrams are lost, some come twice, neighbours change places; Kafka has them all."""
+    rng, one, got = random.Random(seed), InOrder(begin), []
+    ordered = sorted(sent)
+    heard = [
+        (offset, ordered[at - 1] if at else -1)
+        for at, offset in enumerate(ordered)
+        for _ in range(rng.choice([0, 1, 1, 2]))
+    ]
+    for at in range(0, len(heard) - 1, 2):
+        if rng.random() < 0.3:
+            heard[at], heard[at + 1] = heard[at + 1], heard[at]
+    for offset, previous in heard:
+        hear(one, offset, previous)
+        got += offsets(one)
+        if gap := one.gap():
+            got += [found for found in ordered if found in gap]  # what Kafka answers
+            one.advance(gap.stop)
+            got += offsets(one)
+    if ordered:
+        one.hear(Beat(0, 1, ordered[-1]), 1, 0.0)
+        got += [found for found in ordered if found in one.gap()]
+    assert got == [offset for offset in ordered if offset >= begin]
+
+
+def test_a_loss_of_the_last_is_told_by_the_heartbeat() -> None:
+    one = InOrder(5)
+    assert one.hear(Beat(0, 1, 7), 1000, 0.0) is None
+    assert one.gap() == range(5, 8)
+
+
+def test_a_heartbeat_that_is_played_again_keeps_nobody_alive() -> None:
+    one = InOrder(0)
+    one.hear(Beat(0, 1, -1), 1000, 0.0)
+    assert one.hear(Beat(0, 1, -1), 1000, 10.0) == "replayed"
+    assert one.is_silent(SILENCE + 0.1)
+
+
+def test_an_old_epoch_is_dropped_and_a_new_one_goes_on() -> None:
+    one = InOrder(0)
+    assert hear(one, 0, -1, epoch=2) is None
+    assert hear(one, 1, 0, epoch=1) == "old_epoch"
+    assert hear(one, 1, 0, epoch=3) is None
+    assert hear(one, 0, -1, epoch=3) == "replayed"
+    assert offsets(one) == [0, 1]
+
+
+def test_after_silence_any_epoch_goes_on() -> None:
+    one = InOrder(0)
+    hear(one, 0, -1, epoch=9)
+    assert one.admit(datagram(1, 0, epoch=3), SILENCE) == "old_epoch"
+    assert one.admit(datagram(1, 0, epoch=3), SILENCE + 0.1) is None
+
+
+def test_a_place_without_a_record_is_fetched() -> None:
+    one = InOrder(3)
+    one.admit(datagram(3, 2), 0.0)
+    one.hold(3, Held(2, None, 0))
+    assert (offsets(one), one.gap()) == ([], range(3, 4))
+
+
+def test_parts_make_a_record_in_any_order_and_only_whole() -> None:
+    one, parts = (
+        InOrder(0),
+        [datagram(0, -1)._replace(chunk=at, chunks=3, body=b"%d" % at) for at in range(3)],
+    )
+    assert [one.whole(parts[at]) for at in (2, 0, 0)] == [None, None, None]
+    assert not one.gap()
+    assert one.whole(parts[1]) == b"012"
+
+
+def test_what_is_kept_is_bounded() -> None:
+    one = InOrder(0)
+    for offset in range(1, 100):
+        one.hold(offset, Held(offset - 1, None, MOST_HELD // 10))
+    assert one.gap() == range(91)

@@ -1,0 +1,46 @@
+"""A channel made known in Kafka, with the keys that sign it where Kafka asks for passwords."""
+
+import secrets
+from dataclasses import replace
+
+from nightwire.core.datagrams import Channel, announce, read_channels
+from nightwire.core.kafka import Writer, ensure_topics, identity, producer
+from nightwire.schemas.topics import ACCOUNTS, multicast, settings
+
+ROTATION = 24 * 3_600_000
+"""A key signs for so long. [ms]"""
+KEY_LENGTH = 32
+KEPT = 2
+"""Keys that are believed: the newest, and the one before it."""
+
+
+def asks_for_passwords(bootstrap: str) -> bool:
+    """Return whether we enter this Kafka with a name and a password, or a token."""
+    return identity(bootstrap).get("security.protocol", "").upper().startswith("SASL")
+
+
+def with_keys(wanted: Channel, known: Channel | None, now_ms: int) -> Channel:
+    """Return *wanted* with the keys that sign it now: those that are *known*, or a new one too."""
+    keys = known.keys if known else ()
+    if known and keys and now_ms - known.rotated < ROTATION:
+        return replace(wanted, keys=keys, rotated=known.rotated)
+    return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:KEPT], rotated=now_ms)
+
+
+def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
+    """Return *wanted* with its keys, after receivers can know it.
+
+    Relays of one group share the keys: who comes second takes the first one's.
+
+    Raises:
+        DeliveryError: Kafka did not take it.
+        KafkaException: Kafka cannot be reached.
+    """
+    ensure_topics(bootstrap, [settings(multicast(wanted.topic)), settings(ACCOUNTS)])
+    known = read_channels(bootstrap, wanted.topic).get(wanted.group)
+    channel = replace(wanted, rotated=known.rotated if known else now_ms)
+    if asks_for_passwords(bootstrap):
+        channel = with_keys(wanted, known, now_ms)
+    if channel != known:
+        announce(Writer(producer(bootstrap)), channel)
+    return channel

@@ -1,0 +1,118 @@
+"""What is heard of a group, second by second: for whoever wonders whether multicast works here."""
+
+import select
+import socket
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nightwire.core.datagrams import (
+    HEARTBEAT,
+    Channel,
+    Datagram,
+    GroupAddress,
+    MalformedDatagramError,
+    check,
+    decode,
+    decode_beats,
+    open_receiver,
+    read_channels,
+)
+
+LONGEST = 1 << 16
+
+
+class Ear:
+    """Counts what is heard.
+
+    Args:
+        channel: What is expected; None where no relay ever was.
+    """
+
+    def __init__(self, channel: Channel | None) -> None:
+        self._channel = channel
+        self._last: dict[int, int] = {}
+        self._epochs: dict[int, int] = {}
+        self._counts: Counter[str] = Counter()
+        self._dropped: Counter[str] = Counter()
+
+    def take(self, raw: bytes) -> None:
+        """Count a datagram."""
+        try:
+            one = decode(raw)
+            wrong = self._wrong(raw, one)
+        except MalformedDatagramError as error:
+            wrong = error.reason
+        if wrong is not None:
+            self._dropped[wrong] += 1
+            return
+        self._counts.update(datagrams=1, bytes=len(raw))
+        (self._beat if one.flags & HEARTBEAT else self._record)(one)
+
+    def second(self) -> dict[str, Any]:
+        """Return what was counted since the last call."""
+        counts, dropped = self._counts, self._dropped
+        self._counts, self._dropped = Counter(), Counter()
+        kinds = ("datagrams", "bytes", "records", "heartbeats", "missing")
+        known = {name: counts[name] for name in kinds}
+        return {**known, "dropped": dict(dropped), "epochs": dict(sorted(self._epochs.items()))}
+
+    def _wrong(self, raw: bytes, one: Datagram) -> str | None:
+        if self._channel is None or one.channel != self._channel.number:
+            return "foreign"
+        return check(raw, one, self._channel.secrets)
+
+    def _beat(self, one: Datagram) -> None:
+        self._counts["heartbeats"] += 1
+        for beat in decode_beats(one.body):
+            self._epochs[beat.partition] = beat.epoch
+            self._missing(beat.partition, beat.last)
+            self._last[beat.partition] = beat.last
+
+    def _record(self, one: Datagram) -> None:
+        self._epochs[one.partition] = one.epoch
+        self._counts["records"] += one.chunk == 0
+        self._missing(one.partition, one.previous)
+        self._last[one.partition] = max(one.offset, self._last.get(one.partition, -1))
+
+    def _missing(self, partition: int, previous: int) -> None:
+        """Count what was sent before, and not heard; with a condition, at most so much."""
+        if partition in self._last:
+            self._counts["missing"] += max(0, previous - self._last[partition])
+
+
+def listen_to(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield what is heard in each second, for so many *seconds*.
+
+    Raises:
+        GroupAddressError: The group cannot be joined.
+        KafkaException: Kafka cannot be reached.
+    """
+    ear = Ear(read_channels(bootstrap, topic).get(address.name))
+    with open_receiver(address) as receiver:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            _hear(receiver, ear, min(1.0, left))
+            yield ear.second()
+
+
+def _hear(receiver: socket.socket, ear: Ear, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0:
+        if select.select([receiver], [], [], left)[0]:
+            ear.take(receiver.recv(LONGEST))
+
+
+def heard(second: Mapping[str, Any]) -> str:
+    """Return what was heard in a second, in one line."""
+    if not second["datagrams"] and not second["dropped"]:
+        return "nothing is heard"
+    parts = [
+        f"{second['datagrams']:,} datagrams, {second['bytes'] / 1e6:.2f} MB, {second['records']:,} records, "
+        f"{second['missing']:,} missing"
+    ]
+    parts += [f"{count:,} dropped: {reason.replace('_', ' ')}" for reason, count in second["dropped"].items()]
+    if second["epochs"]:
+        parts.append("epochs " + " ".join(f"{number}:{epoch}" for number, epoch in second["epochs"].items()))
+    return "; ".join(parts)

@@ -1,0 +1,60 @@
+"""How far the relays of a topic are, as Kafka tells."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import TopicPartition as TopicPartitionOffset
+
+from nightwire.core.datagrams import Channel, read_channels
+from nightwire.core.kafka import consumer, watermarks
+from nightwire.multicast.positions import KEPT
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A partition of a channel.
+
+    Attributes:
+        group: ``ADDRESS:PORT``.
+        partition: Its number.
+        epoch: Of the relay that had it last.
+        sent: The last offset that was sent when it last committed.
+        behind: Records that it had not looked at by then.
+        full: Whether alerts are sent whole.
+        signed: Whether datagrams are signed.
+        condition: SQL that chooses among the records; empty for all.
+    """
+
+    group: str
+    partition: int
+    epoch: int
+    sent: int
+    behind: int
+    full: bool
+    signed: bool
+    condition: str
+
+
+def progress_of(bootstrap: str, topic: str) -> list[Progress]:
+    """Return how far each channel of *topic* is in each partition.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
+    channels = read_channels(bootstrap, topic)
+    return [row for _, channel in sorted(channels.items()) for row in _rows(bootstrap, channel)]
+
+
+def _rows(bootstrap: str, channel: Channel) -> Iterator[Progress]:
+    client = consumer(bootstrap, group=f"nightwire-relay-{channel.group}")
+    try:
+        numbers = sorted(client.list_topics(channel.topic, timeout=10).topics[channel.topic].partitions)
+        asked = [TopicPartitionOffset(channel.topic, number) for number in numbers]
+        for at in client.committed(asked, timeout=10):
+            kept, high = KEPT.fullmatch(at.metadata or ""), watermarks(client, at.topic, at.partition).high
+            epoch, sent = (int(kept[1]), int(kept[2])) if kept else (0, -1)
+            behind = high - at.offset if at.offset >= 0 else 0
+            about = channel.full, bool(channel.keys), channel.condition
+            yield Progress(channel.group, at.partition, epoch, sent, behind, *about)
+    finally:
+        client.close()
