@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.core.datagrams import Channel, ConditionError, SqlJudge, announce, read_channels
+from nightwire.core.datagrams import Channel, ConditionError, announce, channel_judge, read_channels
 from nightwire.core.kafka import Writer, producer
 from nightwire.filters.language import FilterError
 from nightwire.schemas import (
@@ -68,14 +68,14 @@ def alert(flux: float | None) -> bytes:
 
 
 def test_a_condition_judges_alerts_and_carries_what_it_cannot_read() -> None:
-    judge = SqlJudge("diaSource.psfFlux > 100", "sim", AlertDecoder(SchemaRegistry(None)))
+    judge = channel_judge("diaSource.psfFlux > 100", "sim", AlertDecoder(SchemaRegistry(None)))
     values = [alert(200.0), b"no alert", alert(1.0), None, alert(None), alert(101.0)]
     assert judge(values) == [True, True, False, True, False, True]
     assert judge([]) == []
 
 
 def test_a_schema_that_cannot_be_had_now_is_waited_for() -> None:
-    judge = SqlJudge("snr > 5", "sim", AlertDecoder(SchemaRegistry(None)))
+    judge = channel_judge("snr > 5", "sim", AlertDecoder(SchemaRegistry(None)))
     with pytest.raises(RegistryAwayError):
         judge([frame(901, b"body")])
 
@@ -83,9 +83,9 @@ def test_a_schema_that_cannot_be_had_now_is_waited_for() -> None:
 @pytest.mark.parametrize(("condition", "survey_name"), [("snr >", "sim"), ("nonsense(", "sim")])
 def test_what_is_no_condition_is_said(condition: str, survey_name: str) -> None:
     with pytest.raises(FilterError, match="line 1"):
-        SqlJudge(condition, survey_name, AlertDecoder(SchemaRegistry(None)))
+        channel_judge(condition, survey_name, AlertDecoder(SchemaRegistry(None)))
 
 
 def test_a_condition_wants_a_survey() -> None:
     with pytest.raises(ConditionError, match=r"alerts\.SURVEY"):
-        SqlJudge("snr > 5", "", AlertDecoder(SchemaRegistry(None)))
+        channel_judge("snr > 5", "", AlertDecoder(SchemaRegistry(None)))

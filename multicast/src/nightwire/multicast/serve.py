@@ -8,7 +8,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Gauge
 
-from nightwire.core.datagrams import Channel, GroupAddress, SqlJudge
+from nightwire.core.datagrams import Channel, GroupAddress, channel_judge
 from nightwire.core.kafka import Writer, check_rights, cluster_id, consumer, enter, login, producer
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, now_ms, setup_logging, stopping
@@ -110,7 +110,7 @@ def _relay(asked: RelaySettings, kafka: str) -> Iterator[tuple[Relay, Sender]]:
         )
         exits.enter_context(registry)
         decoder = AlertDecoder(registry)
-        judge = {"judge": SqlJudge(asked.condition, asked.survey, decoder)} if asked.condition else {}
+        judge = {"judge": channel_judge(asked.condition, asked.survey, decoder)} if asked.condition else {}
         sender = Sender(asked.address, asked.rate, asked.ttl)
         exits.callback(sender.close)
         packer = Packer(announced(kafka, wanted, now_ms()), asked.longest, **_lite(asked, registry))

@@ -99,7 +99,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         where, of_survey = request.where, request.survey
         sieve = None if where is None else Sieve(where, AlertDecoder(registry), of_survey)
-        source = _source(request, registry, decoder)
+        source = _source(request, registry)
     except BaseException:
         registry.close()
         raise
@@ -144,14 +144,14 @@ def _only_survey(plan: Plan) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def _source(request: ReadRequest, registry: SchemaRegistry, decoder: AlertDecoder) -> RecordSource:
+def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
     how = membership(plan.member, properties()) if plan.group else {}
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
     if plan.multicast:
-        source = _by_multicast(client, request, plan.multicast, decoder)
+        source = _by_multicast(client, request, plan.multicast, AlertDecoder(registry))
     else:
         source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
     try:

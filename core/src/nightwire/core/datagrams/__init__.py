@@ -1,7 +1,7 @@
 """What a relay and its receivers agree on: datagrams, the channel's description, sockets."""
 
 from nightwire.core.datagrams.channel import Channel, announce, read_channels
-from nightwire.core.datagrams.condition import AlertColumns, ConditionError, Judge, SqlJudge
+from nightwire.core.datagrams.condition import ConditionError, Judge, channel_judge
 from nightwire.core.datagrams.datagram import (
     HEARTBEAT,
     HEARTBEAT_INTERVAL,
@@ -38,7 +38,6 @@ __all__ = [
     "LITE_HEADER",
     "MTU_PAYLOAD",
     "POINTER",
-    "AlertColumns",
     "Beat",
     "Channel",
     "ConditionError",
@@ -48,8 +47,8 @@ __all__ = [
     "Judge",
     "MalformedDatagramError",
     "Secret",
-    "SqlJudge",
     "announce",
+    "channel_judge",
     "check",
     "decode",
     "decode_beats",

@@ -19,8 +19,9 @@ from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.repair import MissingError, Repair
 from nightwire.consumers.source.record_source import RecordSource, position_of
-from nightwire.core.datagrams import AlertColumns, Channel, Judge, SqlJudge
+from nightwire.core.datagrams import Channel, Judge, channel_judge
 from nightwire.core.kafka import TopicPartition
+from nightwire.schemas import AlertDecoder
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -39,12 +40,12 @@ class MulticastSource(RecordSource):
         given: What `RecordSource` takes.
         listener: Hears the group.
         repair: Fetches what was lost.
-        decoder: Reads alerts, where a channel carries those of a condition alone.
+        decoder: Reads alerts as they were written, for channels with a condition.
         more: What else a source takes.
     """
 
     def __init__(
-        self, *given: Any, listener: Listener, repair: Repair, decoder: AlertColumns, **more: Any
+        self, *given: Any, listener: Listener, repair: Repair, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
         self._listener, self._repair, self._decoder = listener, repair, decoder
@@ -170,7 +171,7 @@ class MulticastSource(RecordSource):
     def _channel_known(self, channel: Channel) -> None:
         self._judges.pop(channel.topic, None)
         if channel.condition:
-            self._judges[channel.topic] = SqlJudge(channel.condition, channel.survey, self._decoder)
+            self._judges[channel.topic] = channel_judge(channel.condition, channel.survey, self._decoder)
             log.info("%s carries of %s: %s", channel.group, channel.topic, channel.condition)
 
     def _judge_from(self, begin: int) -> None:
