@@ -18,6 +18,7 @@ from nightwire.core.cli import (
 )
 
 MTU_PAYLOAD = 1472
+"""As in `nightwire.core.datagrams`, which --help need not wait for. [byte]"""
 
 topic_option = click.option(
     "--topic", required=True, metavar="TOPIC", shell_complete=completion.topics, help="Whose records."

@@ -31,6 +31,11 @@ class Position(NamedTuple):
         return Position(self.epoch, offset + 1, offset if was_sent else self.sent)
 
 
+def relay_group(group: str) -> str:
+    """Return the consumer group of the relays of a multicast group."""
+    return f"nightwire-relay-{group}"
+
+
 def first_epoch(now_ms: int) -> int:
     """Return the epoch of a group without position: later than those of a group that was forgotten.
 

@@ -15,6 +15,7 @@ from nightwire.core.runtime import Endpoints, MetricsPage, now_ms, setup_logging
 from nightwire.multicast.announcing import ROTATION, announced
 from nightwire.multicast.lite import LiteForm
 from nightwire.multicast.packing import Packer
+from nightwire.multicast.positions import relay_group
 from nightwire.multicast.relay import Relay
 from nightwire.multicast.sender import Sender
 from nightwire.schemas import AlertDecoder, MendableError, SchemaRegistry, surveys
@@ -71,11 +72,6 @@ class RelaySettings:
         return named if named != self.topic and named in surveys() else ""
 
 
-def group_of(address: GroupAddress) -> str:
-    """Return the consumer group of a group's relays."""
-    return f"nightwire-relay-{address.name}"
-
-
 def serve(asked: RelaySettings) -> None:
     """Send until a signal.
 
@@ -116,7 +112,7 @@ def _relay(asked: RelaySettings, kafka: str) -> Iterator[tuple[Relay, Sender]]:
         packer = Packer(announced(kafka, wanted, now_ms()), asked.longest, **_lite(asked, registry))
         client = consumer(
             kafka,
-            group=group_of(asked.address),
+            group=relay_group(asked.address.name),
             session_timeout_ms=SESSION_TIMEOUT,
             partition_assignment_strategy="cooperative-sticky",
         )

@@ -7,7 +7,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.datagrams import Channel, read_channels
 from nightwire.core.kafka import consumer, watermarks
-from nightwire.multicast.positions import KEPT
+from nightwire.multicast.positions import KEPT, relay_group
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def progress_of(bootstrap: str, topic: str) -> list[Progress]:
 
 
 def _rows(bootstrap: str, channel: Channel) -> Iterator[Progress]:
-    client = consumer(bootstrap, group=f"nightwire-relay-{channel.group}")
+    client = consumer(bootstrap, group=relay_group(channel.group))
     try:
         numbers = sorted(client.list_topics(channel.topic, timeout=10).topics[channel.topic].partitions)
         asked = [TopicPartitionOffset(channel.topic, number) for number in numbers]

@@ -34,8 +34,6 @@ KEY = struct.Struct(">I")
 TAG = 16
 """Length of a signature. [byte]"""
 TRAILER = KEY.size + TAG
-LEAST = 64
-"""Least room for a part of a record. [byte]"""
 MAX_CHUNKS = 1 << 13
 """Most parts of a record: 8,192, 11 MB."""
 MTU_PAYLOAD = 1472
@@ -240,7 +238,7 @@ def split(one: Datagram, longest: int, *, signed: bool) -> Iterator[Datagram]:
     if len(one.body) <= room + CHUNK.size + (PREVIOUS.size if one.previous == one.offset - 1 else 0):
         yield one
         return
-    parts = -(-len(one.body) // max(LEAST, room))
+    parts = -(-len(one.body) // room)
     if parts > MAX_CHUNKS:
         raise ValueError(f"{len(one.body)} bytes take {parts} datagrams, the limit is {MAX_CHUNKS}")
     for number in range(parts):
