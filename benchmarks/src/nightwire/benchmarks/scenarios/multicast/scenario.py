@@ -48,7 +48,7 @@ class MulticastScenario(Scenario):
     measures = (
         "Subscriptions of one to three ranges of six attributes, a tenth of them with a text as well; each "
         "passes 2.8 % of all events. Events are judged as columns, up to 1,000 at once. Roots are the "
-        "subscriptions that no other covers; each insert is placed under one, or becomes one. All of it takes "
+        "subscriptions that no other covers; each insert is placed under one, or becomes one. All takes "
         "one thread, whose CPU time is told."
     )
     figures: Sequence[Figure] = tuple(matching_figures())
