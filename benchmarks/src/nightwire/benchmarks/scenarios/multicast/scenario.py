@@ -16,6 +16,7 @@ from nightwire.benchmarks.model.scenario import (
     Size,
 )
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
+from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
 
 SUBSCRIPTIONS = (1_000, 10_000, 100_000, 1_000_000)
 SCAN = "a vectorised scan over the same constraints, in the same process"
@@ -41,17 +42,17 @@ def matching_figures() -> Iterator[Figure]:
 
 
 class MulticastScenario(Scenario):
-    """Subscriptions by content."""
+    """Subscriptions by content, and a relay that sends a LAN each record once."""
 
     name = "multicast"
-    title = "Subscriptions by content"
+    title = "Subscriptions by content, and a LAN that gets a stream once"
     measures = (
         "Subscriptions of one to three ranges of six attributes, a tenth of them with a text as well; each "
         "passes 2.8 % of all events. Events are judged as columns, up to 1,000 at once. Roots are the "
         "subscriptions that no other covers; each insert is placed under one, or becomes one. All takes "
         "one thread, whose CPU time is told."
     )
-    figures: Sequence[Figure] = tuple(matching_figures())
+    figures: Sequence[Figure] = (*matching_figures(), *figures_of())
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=1_000_000, pairs=5, rate=1.0, profile="full"),
@@ -62,13 +63,15 @@ class MulticastScenario(Scenario):
         return Needs(
             disk=10**8,
             memory=10**9 + size.alerts * 4_000,
-            seconds=20 + size.alerts * 2e-4 + size.pairs * 30,
+            seconds=20 + size.alerts * 2e-4 + size.pairs * 150,
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
-        """Return those of subscriptions alone."""
+        """Return those of subscriptions alone, then those of a LAN."""
+        site = SharedSite(context)
+        self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
-        return [Matching(context, self._counts), Inserting()]
+        return [Matching(context, self._counts), Inserting(), *network_experiments(context, site)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw how fast events are judged, by the number of subscriptions."""
