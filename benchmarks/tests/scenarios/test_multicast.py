@@ -38,7 +38,7 @@ def test_roots_of_tightened_templates_are_templates_and_cover_what_a_scan_finds(
 def test_all_figures_are_measured(tmp_path: Path) -> None:
     scenario = MulticastScenario()
     context = Context(tmp_path, Size(alerts=1_000, pairs=1, rate=1.0))
-    matching, inserting = scenario.experiments(context)
+    matching, inserting, *network = scenario.experiments(context)
     assert isinstance(matching, Matching)
     assert isinstance(inserting, Inserting)
     matching.prepare()
@@ -47,6 +47,8 @@ def test_all_figures_are_measured(tmp_path: Path) -> None:
     assert matching.run_once(Kind.BASELINE).keys() == {"matched_1000_per_s"}
     matching.tear_down()
     assert figures.keys() <= {figure.name for figure in scenario.figures}
+    assert {one.name for one in network} >= {"many", "burst", "killed"}
+    scenario.tear_down()
 
 
 @pytest.mark.slow
