@@ -254,11 +254,13 @@ def _like(pattern: str) -> _Sides | None:
 
 
 @cache
-def _characters() -> str:
-    return "".join(map(chr, range(0x110000)))
+def _cased() -> str:
+    """Return the characters that have small and capital forms: LIKE takes others for themselves."""
+    every = map(chr, range(0x110000))
+    return "".join(one for one in every if not one.lower() == one == one.upper())
 
 
 @lru_cache(maxsize=1_000)
 def _cases(character: str) -> Sequence[str]:
     """Return the characters that LIKE takes for *character*, as it takes small for capital ones."""
-    return re.findall(re.escape(character), _characters(), re.IGNORECASE)
+    return re.findall(re.escape(character), _cased(), re.IGNORECASE) or [character]
