@@ -1,10 +1,12 @@
 """A condition on alerts: which records pass, what is said of the others, where reading goes on."""
 
+import io
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import fastavro
 import pytest
 from confluent_kafka import Message
 
@@ -117,6 +119,24 @@ def test_a_fault_leaves_out_and_is_told_once(
     told = [record.getMessage() for record in caplog.records]
     assert "a list of values is no value: prvDiaSources.ra" in told[0]
     assert told[1:] == ["where brightnes < 3: alerts of sim have no field diaSource.brightnes: it is NULL"]
+
+
+def as_container(number: int, kind: str, flux: object) -> bytes:
+    fields = [{"name": "diaSourceId", "type": "long"}, {"name": "psfFlux", "type": kind}]
+    source = {"name": "diaSource", "type": {"type": "record", "name": "source", "fields": fields}}
+    schema = {"type": "record", "name": "alert", "fields": [fields[0], source]}
+    out = io.BytesIO()
+    told = {"diaSourceId": number, "psfFlux": flux}
+    fastavro.writer(out, schema, [{"diaSourceId": number, "diaSource": told}])
+    return out.getvalue()
+
+
+def test_an_alert_whose_field_is_of_another_type_spoils_no_other(decoder: AlertDecoder, unpack: Any) -> None:
+    good, odd = as_container(1, "double", 3.0), as_container(2, "string", "bright")
+    sieve = Sieve("psfFlux > 2", decoder, None)
+    for values in ([good], [odd, good], [good]):
+        batch = sieve.unpacked(unpack, messages_of(values), 9)
+        assert (ids(batch), batch.faulted) == ([1], len(values) - 1)
 
 
 def test_tables_hold_what_passes(decoder: AlertDecoder, encode: Encode) -> None:

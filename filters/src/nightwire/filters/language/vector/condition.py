@@ -68,16 +68,25 @@ class Condition:
         self._survey = survey(of_survey)
         self._program = compile_sql(text, self._survey)
         self._own = [name for name in self._program.names if not name.endswith("?")]
-        # schemas that were met, and the fields of these that no column can hold
-        self._met, self._unfit = set[int](), set[str]()
 
     def judge(self, values: Sequence[bytes], decoder: AlertDecoder) -> Judgement:
         """Return what it says of *values*, messages that *decoder* reads as they were written."""
-        if not values:
-            return Judgement()
-        found = self._columns(values, decoder)
-        foreign = foreign_messages(found.batch, found.rows, self._survey.name)
-        errors = {**found.faults, **foreign}
+        try:
+            return self._judged(values, decoder) if values else Judgement()
+        except NoColumn as error:
+            groups = same_schemas(values)
+            if len(groups) == 1:
+                return self._judged(values, decoder, error.paths)
+            said = [self.judge([values[row] for row in rows], decoder) for rows in groups]
+            return _joined(said, groups)
+
+    def _judged(
+        self, values: Sequence[bytes], decoder: AlertDecoder, without: frozenset[str] = frozenset()
+    ) -> Judgement:
+        """Return what it says of *values*, of which the fields *without* columns are not read."""
+        paths = paths_read(self._program.names, values, self._survey, decoder)
+        found = columns_of(decoder, values, [path for path in paths if path not in without])
+        errors = {**found.faults, **foreign_messages(found.batch, found.rows, self._survey.name)}
         verdicts = self._verdicts(found.batch)
         passed = {found.rows[row] for row in np.flatnonzero(verdicts.passed).tolist()}
         faults = {found.rows[row]: why for row, why in verdicts.faults.items()}
@@ -87,23 +96,6 @@ class Condition:
             errors,
             self._unknown(found.batch),
         )
-
-    def _columns(self, values: Sequence[bytes], decoder: AlertDecoder) -> Columns:
-        """Return the columns that it reads, but for those that no column can hold."""
-        paths = paths_read(self._program.names, values, self._survey, decoder)
-        self._meet(values, paths, decoder)
-        while True:
-            try:
-                return columns_of(decoder, values, [path for path in paths if path not in self._unfit])
-            except NoColumn as error:
-                self._unfit |= error.paths
-
-    def _meet(self, values: Sequence[bytes], paths: Sequence[str], decoder: AlertDecoder) -> None:
-        """Note which fields of schemas that were not met before no column can hold."""
-        for number, schema in schemas_of(values, decoder, self._met):
-            self._met.add(number)
-            codec = Codec(schema)
-            self._unfit |= {path for path in paths if codec.has(path) and not has_column(codec, path)}
 
     def _verdicts(self, batch: Any) -> Verdicts:
         try:
@@ -121,6 +113,26 @@ class Condition:
 def _none(count: int, faulty: Iterable[int], why: str) -> Verdicts:
     """Return verdicts on *count* alerts none of which passed, some for the fault *why*."""
     return Verdicts(np.zeros(count, bool), np.full(count, np.nan), dict.fromkeys(faulty, why))
+
+
+def _joined(said: Sequence[Judgement], groups: Sequence[Sequence[int]]) -> Judgement:
+    """Return as one what was said of each of *groups*, of indices of messages."""
+    each = [*zip(said, groups, strict=True)]
+    return Judgement(
+        frozenset(rows[at] for one, rows in each for at in one.passed),
+        {rows[at]: why for one, rows in each for at, why in one.faults.items()},
+        {rows[at]: error for one, rows in each for at, error in one.errors.items()},
+        frozenset[str]().union(*(one.unknown for one in said)),
+    )
+
+
+def same_schemas(values: Sequence[bytes]) -> list[list[int]]:
+    """Return the indices of messages by their schemas; each container is alone with its own."""
+    groups: dict[tuple[int | None, int], list[int]] = {}
+    for at, value in enumerate(values):
+        number = schema_id(value)
+        groups.setdefault((number, at if number == CONTAINED else 0), []).append(at)
+    return [*groups.values()]
 
 
 def columns_of(decoder: AlertDecoder, values: Sequence[bytes], fields: Sequence[str]) -> Columns:
