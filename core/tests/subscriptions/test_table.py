@@ -69,6 +69,24 @@ def test_nobody_is_gone_because_kafka_was(log: Log) -> None:
     assert set(log.live()) == {"a", "b"}
 
 
+def test_kafkas_clock_may_be_a_day_ahead_and_be_set_right(log: Log) -> None:
+    log.say(0, "dead")
+    log.table.caught_up()
+    log.say(86_400, "new")
+    for second in range(1, 30):
+        log.say(second, "new")
+    assert set(log.live()) == {"new"}
+
+
+def test_what_was_waited_for_is_no_less_for_a_clock_that_stands_still(log: Log) -> None:
+    log.say(0, "dead")
+    log.table.caught_up()
+    for _ in range(30):
+        log.table.wait(1.0)
+        log.say(0, "new")
+    assert set(log.live()) == {"new"}
+
+
 def test_a_log_that_was_silent_gives_everybody_an_interval(log: Log) -> None:
     log.say(0, "old")
     log.say(19, "a")

@@ -14,7 +14,8 @@ from nightwire.schemas import MendableError
 MISSED = 2
 """After so many refreshes that did not come an interest is dead."""
 LONGEST_STEP = 3.0
-"""Most time that passes between two records while nobody waited for them. [s]"""
+"""Most time that passes between two records while nobody waited for them; a clock that goes back by
+more was set right. [s]"""
 MOST = 1_000_000
 """Most interests that are held; what is beyond is refused."""
 
@@ -98,8 +99,10 @@ class SubscriptionTable:
     def _advance(self, appended: int) -> None:
         if self._newest:
             step = max(0.0, (appended - self._newest) / 1000)
-            self._base += min(step, max(self._waited, LONGEST_STEP)) if self._following else step
-        self._newest, self._waited = max(self._newest, appended), 0.0
+            most = max(self._waited, LONGEST_STEP)
+            self._base += max(self._waited, min(step, most)) if self._following else step
+        set_back = self._following and self._newest - appended > 1000 * LONGEST_STEP
+        self._newest, self._waited = appended if set_back else max(self._newest, appended), 0.0
 
     def caught_up(self) -> None:
         """Note that the log was read to its end: from here on it is followed.
