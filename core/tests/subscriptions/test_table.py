@@ -117,6 +117,7 @@ def test_what_cannot_stand_there_is_counted(log: Log) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"condition": "band = '\udcff'"}, "no Unicode text"),
         ({"name": "a/b"}, "is no name"),
         ({"topic": ""}, "is no topic"),
         ({"kind": "wish"}, "is no kind; there are subscription, advertisement"),

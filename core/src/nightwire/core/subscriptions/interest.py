@@ -72,7 +72,11 @@ def check_interest(found: Mapping[str, Any]) -> None:
         text = found[what]
         if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
             raise InterestError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
-    if (size := len(found["condition"].encode(errors="replace"))) > MAX_CONDITION:
+    try:
+        size = len(found["condition"].encode())
+    except UnicodeEncodeError as error:
+        raise InterestError(f"the condition is no Unicode text: {error}") from error
+    if size > MAX_CONDITION:
         raise InterestError(f"the condition has {size} bytes, the limit is {MAX_CONDITION}")
     if not 0 < found["interval"] <= 86_400:
         raise InterestError(f"interval={found['interval']:g} s: more than 0, at most a day")
