@@ -167,3 +167,23 @@ def test_what_comes_for_somebody_who_gave_up_comes_with_the_next_call(
             return ids(seen)
 
     assert asyncio.run(run()) == list(range(12))
+
+
+def test_a_condition_that_others_cannot_be_told_is_judged_all_the_same(
+    read: Callable[..., AlertReader],
+) -> None:
+    with read(where="diaSourceId > 7 OR band = '\udcff'", survey="sim", announce=True) as reader:
+        assert ids([*reader]) == [8, 9]
+
+
+def test_what_is_done_is_committed_before_others_are_told(read: Callable[..., AlertReader]) -> None:
+    told = list[str]()
+    reader = read(survey="sim", announce=True).open()
+    connection = reader._session.open()
+    registrar, source = connection.registrar, connection.loop.source
+    assert registrar is not None
+    for name, one in (("registrar", registrar), ("source", source)):
+        leave: Callable[[], None] = one.close
+        one.close = lambda name=name, leave=leave: (told.append(name), leave())  # type: ignore[method-assign]
+    reader.close()
+    assert told == ["source", "registrar"]

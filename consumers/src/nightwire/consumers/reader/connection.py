@@ -3,8 +3,8 @@
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -76,10 +76,11 @@ class Connection:
 
     def close(self) -> None:
         """Commit what is done, and leave."""
-        if self.registrar is not None:
-            self.registrar.close()
-        self.loop.source.close()
-        self.registry.close()
+        with ExitStack() as exits:  # what is done is committed first: nobody waits for a directory
+            if self.registrar is not None:
+                exits.callback(self.registrar.close)
+            exits.callback(self.registry.close)
+            exits.callback(self.loop.source.close)
 
 
 def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator) -> Connection:
@@ -104,7 +105,12 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         registry.close()
         raise
     loop = ReadLoop(source, request.policy, counts, deduplicator, sieve)
-    return Connection(loop, context, registry, _registrar(request) if request.announce else None)
+    found = Connection(loop, context, registry)
+    try:
+        return replace(found, registrar=_registrar(request)) if request.announce else found
+    except BaseException:
+        found.close()
+        raise
 
 
 def _registrar(request: ReadRequest) -> Registrar:
