@@ -176,14 +176,23 @@ def test_a_condition_that_others_cannot_be_told_is_judged_all_the_same(
         assert ids([*reader]) == [8, 9]
 
 
-def test_what_is_done_is_committed_before_others_are_told(read: Callable[..., AlertReader]) -> None:
+def test_what_is_done_is_committed_before_others_are_told(
+    read: Callable[..., AlertReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = list[str]()
+
+    def note(part: Any, name: str) -> None:
+        leave = part.close
+
+        def close() -> None:
+            told.append(name)
+            leave()
+
+        monkeypatch.setattr(part, "close", close)
+
     reader = read(survey="sim", announce=True).open()
     connection = reader._session.open()
-    registrar, source = connection.registrar, connection.loop.source
-    assert registrar is not None
-    for name, one in (("registrar", registrar), ("source", source)):
-        leave: Callable[[], None] = one.close
-        one.close = lambda name=name, leave=leave: (told.append(name), leave())  # type: ignore[method-assign]
+    note(connection.registrar, "registrar")
+    note(connection.loop.source, "source")
     reader.close()
     assert told == ["source", "registrar"]
