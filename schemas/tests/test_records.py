@@ -162,6 +162,19 @@ SAMPLES["entry"] = {
     "interval": 2.0,
     "ended": False,
 }
+SAMPLES["subscription"] = {
+    "site": "local",
+    "subscriber": "ann",
+    "name": "alerts.lsst.bright",
+    "kind": "subscription",
+    "topic": "alerts.lsst",
+    "condition": "magnitude < 19",
+    "channel": None,
+    "instance": "5f1c",
+    "made": NOW,
+    "interval": 30.0,
+    "expires": None,
+}
 SAMPLES["channel"] = {
     "topic": "alerts.lsst",
     "group": "239.10.0.1:5400",
@@ -214,6 +227,7 @@ def test_ids_are_these_for_ever() -> None:
         "seen": 100_018,
         "position": 100_014,
         "entry": 100_019,
+        "subscription": 100_020,
         "channel": 100_025,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {

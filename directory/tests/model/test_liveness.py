@@ -28,3 +28,10 @@ def test_the_first_of_two_keeps_the_name_until_it_is_gone() -> None:
 def test_a_name_is_free_after_a_goodbye() -> None:
     first, _ = next_holder(None, "one", 0.0, ended=True)
     assert next_holder(first, "two", 0.1, ended=False)[1]
+
+
+def test_a_clock_that_was_set_right_goes_on_from_there() -> None:
+    clock = LogClock(3.0)
+    clock.advance(86_400_000)
+    assert clock.advance(10_000) == 0.0
+    assert clock.advance(12_000) == 2.0

@@ -13,7 +13,8 @@ that time does not count."""
 class LogClock:
     """The time that the log itself tells, by the times at which Kafka appended its records.
 
-    A process's own clock is never asked, be it a day off.
+    A process's own clock is never asked, be it a day off.  Where Kafka's goes back by more than
+    *longest_step*, it was set right, and goes on from there.
 
     Args:
         longest_step: Most time that passes between two records. [s]
@@ -29,7 +30,8 @@ class LogClock:
         """Note a record that Kafka appended at *appended* [ms since 1970]; return the present."""
         if self._newest:
             self.now += min(max(0.0, (appended - self._newest) / 1000), self.longest_step)
-        self._newest = max(self._newest, appended)
+        set_back = self._newest - appended > 1000 * self.longest_step
+        self._newest = appended if set_back else max(self._newest, appended)
         return self.now
 
 

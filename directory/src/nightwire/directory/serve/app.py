@@ -153,7 +153,7 @@ async def want(site: Site, http: Request) -> Response:
 async def want_no_more(site: Site, http: Request) -> Response:
     """Take out what who asks wanted or wrote; ``?subscriber=`` says who where Kafka asks nobody."""
     await site.gate.writer(http)
-    login = await site.gate.may_read(http, SUBSCRIPTIONS)
+    login = await site.gate.login(http)
     who = http.query_params.get("subscriber", "") if login is None else login.name
     key = interest_key({"site": site.name, "subscriber": who, "name": http.path_params["name"]})
     await run_in_threadpool(write, site.bootstrap, {key: None}, SUBSCRIPTIONS)
