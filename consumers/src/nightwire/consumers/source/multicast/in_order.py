@@ -10,6 +10,8 @@ from nightwire.core.datagrams import Beat, Datagram, is_newer
 
 MOST_HELD = 32 << 20
 """Most that is kept of what cannot be handed out yet. [byte]  Kafka has the rest."""
+OVERHEAD = 512
+"""What a record takes beside its content. [byte]"""
 SILENCE = 2.0
 """After so long without datagram and heartbeat, a partition is read from Kafka. [s]"""
 
@@ -86,7 +88,7 @@ class InOrder:
         self.last = max(self.last, offset)
         self._held[offset] = held
         insort(self._order, offset)
-        self._size += held.size
+        self._size += held.size + OVERHEAD
         while self._size > MOST_HELD:
             self._drop_first()
 
@@ -132,4 +134,4 @@ class InOrder:
         return None if epoch == self._epoch else "old_epoch"
 
     def _drop_first(self) -> None:
-        self._size -= self._held.pop(self._order.pop(0)).size
+        self._size -= self._held.pop(self._order.pop(0)).size + OVERHEAD
