@@ -106,4 +106,25 @@ def test_what_is_kept_is_bounded() -> None:
     one = InOrder(0)
     for offset in range(1, 100):
         one.hold(offset, Held(offset - 1, None, MOST_HELD // 10))
-    assert one.gap() == range(91)
+    assert one.gap() == range(92)
+
+
+def test_parts_of_two_epochs_are_not_mixed() -> None:
+    one, part = InOrder(0), datagram(0, -1, epoch=1)
+    one.whole(part._replace(chunk=0, chunks=3, body=b"a"))
+    one.whole(part._replace(chunk=2, chunks=3, body=b"c"))
+    assert one.whole(part._replace(epoch=2, chunk=0, chunks=2, body=b"abc")) is None
+    assert one.whole(part._replace(epoch=2, chunk=1, chunks=2, body=b"d")) == b"abcd"
+
+
+def test_a_new_epoch_may_have_a_slower_clock() -> None:
+    one = InOrder(0)
+    assert one.hear(Beat(0, 1, -1), 5000, 0.0) is None
+    assert one.hear(Beat(0, 2, -1), 1000, 0.5) is None
+
+
+def test_places_alone_are_bounded_too() -> None:
+    one = InOrder(0)
+    for offset in range(1, 70_000):
+        one.hold(offset, Held(offset - 1, None, 0))
+    assert len(one.gap()) > 2

@@ -10,6 +10,8 @@ from nightwire.core.datagrams import Beat, Datagram, is_newer
 
 MOST_HELD = 32 << 20
 """Most that is kept of what cannot be handed out yet. [byte]  Kafka has the rest."""
+OVERHEAD = 512
+"""What a record takes beside its content. [byte]"""
 SILENCE = 2.0
 """After so long without datagram and heartbeat, a partition is read from Kafka. [s]"""
 
@@ -43,7 +45,8 @@ class InOrder:
         self._held: dict[int, Held] = {}
         self._order: list[int] = []
         self._size = 0
-        self._parts: tuple[int, dict[int, bytes]] = (-1, {})  # of the record that is being put together
+        # of the record that is being put together: its offset, epoch and number of parts; the parts
+        self._parts: tuple[tuple[int, ...], dict[int, bytes]] = ((), {})
 
     def admit(self, one: Datagram, now: float) -> str | None:
         """Take note of a record's datagram; return why it is dropped, None where it is not.
@@ -72,12 +75,12 @@ class InOrder:
         """Return the body of the record of which *one* is a part, once all parts are there."""
         if one.chunks == 1:
             return one.body
-        if self._parts[0] != one.offset:
-            self._parts = one.offset, {}
+        if self._parts[0] != (named := (one.offset, one.epoch, one.chunks)):
+            self._parts = named, {}
         self._parts[1][one.chunk] = one.body
         if len(self._parts[1]) < one.chunks:
             return None
-        parts, self._parts = self._parts[1], (-1, {})
+        parts, self._parts = self._parts[1], ((), {})
         return b"".join(parts[number] for number in sorted(parts))
 
     def hold(self, offset: int, held: Held) -> None:
@@ -85,7 +88,7 @@ class InOrder:
         self.last = max(self.last, offset)
         self._held[offset] = held
         insort(self._order, offset)
-        self._size += held.size
+        self._size += held.size + OVERHEAD
         while self._size > MOST_HELD:
             self._drop_first()
 
@@ -124,9 +127,11 @@ class InOrder:
 
     def _enter(self, epoch: int, now: float) -> str | None:
         """Go on with a newer *epoch*, after silence with any; return why it is dropped."""
-        if self._epoch is None or is_newer(epoch, self._epoch) or self.is_silent(now):
+        if self._epoch is None or is_newer(epoch, self._epoch):
+            self._epoch, self._beat = epoch, -1  # another sender's clock may be slow
+        elif self.is_silent(now):
             self._epoch = epoch
         return None if epoch == self._epoch else "old_epoch"
 
     def _drop_first(self) -> None:
-        self._size -= self._held.pop(self._order.pop(0)).size
+        self._size -= self._held.pop(self._order.pop(0)).size + OVERHEAD
