@@ -201,6 +201,21 @@ def test_what_cannot_be_relayed_is_named(kafka: str, words: tuple[str, ...], say
     assert says in done.stderr
 
 
+def test_a_group_that_carries_something_else_is_not_taken_over(
+    kafka: str, topic: str, tmp_path: Path
+) -> None:
+    group = free_group()
+    with relay(tmp_path / "log", kafka, topic, group):
+        there = ["--topic", topic, "--group", group, "--bootstrap", kafka, "--interface", "127.0.0.1"]
+        done = subprocess.run(
+            [sys.executable, "-c", VERB, "serve", *there, "--full"],
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+    assert done.returncode != 0
+    assert f"{group} carries {topic}" in done.stderr
+    assert "another channel has a group of its own" in done.stderr
+
+
 def captured(group: str, write: Callable[[], None]) -> list[bytes]:
     """Return the records' datagrams that *write* has sent to *group*."""
     with open_receiver(parse_group(group, "127.0.0.1")) as spy:

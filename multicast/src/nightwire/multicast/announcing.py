@@ -2,14 +2,19 @@
 
 import secrets
 from dataclasses import replace
+from typing import Any
 
 from nightwire.core.datagrams import Channel, announce, read_channels
-from nightwire.core.kafka import Writer, ensure_topics, identity, producer
+from nightwire.core.kafka import Writer, admin, ensure_topics, identity, producer
+from nightwire.multicast.positions import relay_group
+from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, multicast, settings
 
 ROTATION = 24 * 3_600_000
 """A key signs for so long. [ms]"""
 KEY_LENGTH = 32
+PATIENCE = 10.0
+"""Longest wait for Kafka's answer. [s]"""
 KEPT = 2
 """Keys that are believed: the newest, and the one before it."""
 
@@ -27,20 +32,38 @@ def with_keys(wanted: Channel, known: Channel | None, now_ms: int) -> Channel:
     return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:KEPT], rotated=now_ms)
 
 
+class ChannelTakenError(MendableError):
+    """A group carries something else; the message says what, and what to do."""
+
+
 def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
     """Return *wanted* with its keys, after receivers can know it.
 
     Relays of one group share the keys: who comes second takes the first one's.
 
     Raises:
+        ChannelTakenError: A relay that is at work carries something else on that group.
         DeliveryError: Kafka did not take it.
         KafkaException: Kafka cannot be reached.
     """
     ensure_topics(bootstrap, [settings(multicast(wanted.topic)), settings(ACCOUNTS)])
     known = read_channels(bootstrap, wanted.topic).get(wanted.group)
+    if known and (known.number, known.full) != (wanted.number, wanted.full):
+        _check_free(bootstrap, known)
     channel = replace(wanted, rotated=known.rotated if known else now_ms)
     if asks_for_passwords(bootstrap):
         channel = with_keys(wanted, known, now_ms)
     if channel != known:
         announce(Writer(producer(bootstrap)), channel)
     return channel
+
+
+def _check_free(bootstrap: str, known: Channel) -> None:
+    group = relay_group(known.group)
+    asked: Any = admin(bootstrap).describe_consumer_groups([group], request_timeout=PATIENCE)
+    if members := asked[group].result().members:
+        how = f" --where {known.condition!r}" * bool(known.condition) + " --full" * known.full
+        raise ChannelTakenError(
+            f"{known.group} carries {known.topic}{how or ' whole'}, by {len(members)} at work: a second "
+            "relay is started with the same options, another channel has a group of its own"
+        )

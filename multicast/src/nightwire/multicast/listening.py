@@ -41,14 +41,14 @@ class Ear:
         """Count a datagram."""
         try:
             one = decode(raw)
-            wrong = self._wrong(raw, one)
+            if (wrong := self._wrong(raw, one)) is None:
+                (self._beat if one.flags & HEARTBEAT else self._record)(one)
         except MalformedDatagramError as error:
             wrong = error.reason
         if wrong is not None:
             self._dropped[wrong] += 1
-            return
-        self._counts.update(datagrams=1, bytes=len(raw))
-        (self._beat if one.flags & HEARTBEAT else self._record)(one)
+        else:
+            self._counts.update(datagrams=1, bytes=len(raw))
 
     def second(self) -> dict[str, Any]:
         """Return what was counted since the last call."""
@@ -64,8 +64,9 @@ class Ear:
         return check(raw, one, self._channel.secrets)
 
     def _beat(self, one: Datagram) -> None:
+        beats = list(decode_beats(one.body))
         self._counts["heartbeats"] += 1
-        for beat in decode_beats(one.body):
+        for beat in beats:
             self._epochs[beat.partition] = beat.epoch
             self._missing(beat.partition, beat.last)
             self._last[beat.partition] = beat.last

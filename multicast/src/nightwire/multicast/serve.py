@@ -2,14 +2,24 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
+from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry, Gauge
 
 from nightwire.core.datagrams import Channel, GroupAddress, channel_judge
-from nightwire.core.kafka import Writer, check_rights, cluster_id, consumer, enter, login, producer
+from nightwire.core.kafka import (
+    DeliveryError,
+    Writer,
+    check_rights,
+    cluster_id,
+    consumer,
+    enter,
+    login,
+    producer,
+)
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, now_ms, setup_logging, stopping
 from nightwire.multicast.announcing import ROTATION, announced
@@ -160,4 +170,5 @@ def _tick(relay: Relay, sender: Sender, gauges: dict[str, Gauge], kafka: str) ->
         gauge.set(count)
     channel = relay.packer.channel
     if channel.keys and now_ms() - channel.rotated > ROTATION:
-        relay.packer.channel = announced(kafka, channel, now_ms())
+        with suppress(KafkaException, DeliveryError):  # tried again in a second
+            relay.packer.channel = announced(kafka, channel, now_ms())

@@ -98,6 +98,9 @@ class Secret(NamedTuple):
     number: int
     key: bytes
 
+    def __repr__(self) -> str:
+        return f"Secret(number={self.number})"
+
     @classmethod
     def of(cls, key: bytes) -> "Secret":
         """Return *key* with its number, which is its hash's beginning."""

@@ -79,6 +79,8 @@ class InOrder:
             self._parts = named, {}
         self._parts[1][one.chunk] = one.body
         if len(self._parts[1]) < one.chunks:
+            if len(self._parts[1]) * len(one.body) > MOST_HELD:
+                self._parts = (), {}
             return None
         parts, self._parts = self._parts[1], ((), {})
         return b"".join(parts[number] for number in sorted(parts))
@@ -116,6 +118,10 @@ class InOrder:
         self.next = max(self.next, next_offset)
         while self._order and self._order[0] < self.next:
             self._drop_first()
+
+    def forget_end(self) -> None:
+        """Forget how far was sent: who said so may have lied, and the next heartbeat tells."""
+        self.last = self._order[-1] if self._order else -1
 
     def is_silent(self, now: float) -> bool:
         """Return whether nothing was heard for too long."""

@@ -7,8 +7,8 @@ very much, the partition goes back to Kafka, where it goes on at the same offset
 
 import logging
 import time
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from confluent_kafka import KafkaException, Message
@@ -21,7 +21,7 @@ from nightwire.consumers.source.multicast.repair import MissingError, Repair
 from nightwire.consumers.source.record_source import RecordSource, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
 from nightwire.core.kafka import TopicPartition
-from nightwire.schemas import AlertDecoder
+from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -29,6 +29,12 @@ LONG_GAP = 2_000
 """A gap of more offsets is read from Kafka as a stream, not record by record."""
 TICK = 0.05
 """Longest time without a look at Kafka, where a group's members come and go. [s]"""
+JUDGED = 256
+"""Records that are judged ahead, at once."""
+MOST_STALE = 10_000
+"""Verdicts about records that went to others, before they are forgotten."""
+WAIT = 1.0
+"""Time until a schema registry that was away is asked again. [s]"""
 KAFKA_TICK = 0.01
 """Longest wait for Kafka while the LAN may have something. [s]"""
 
@@ -51,6 +57,7 @@ class MulticastSource(RecordSource):
         self._listener, self._repair, self._decoder = listener, repair, decoder
         self._by_lan: set[TopicPartition] = set()
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
+        self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
         self.repaired = 0
         listener.on_channel = self._channel_known
 
@@ -69,6 +76,22 @@ class MulticastSource(RecordSource):
         self._listener.close()
         self._repair.close()
         super().close()
+
+    def take(self, most: int, timeout: float) -> list[Message]:
+        """Return the next records of the channel: as of `RecordSource`, but for what it leaves out.
+
+        Raises:
+            KafkaException: Reading cannot go on.
+        """
+        messages = super().take(most, timeout)
+        try:
+            self._judge([*messages, *islice(self._backlog, JUDGED)] if messages else ())
+        except RegistryAwayError as error:
+            log.warning("waiting for the schema registry: %s", error)
+            self.put_back(messages)
+            time.sleep(min(timeout, WAIT))
+            return []
+        return [one for one in messages if self._carried.pop(position_of(one), True)]
 
     @property
     def way(self) -> str:
@@ -89,9 +112,7 @@ class MulticastSource(RecordSource):
             by_lan = self.way == "multicast"
             self._listener.listen(min(left, TICK) if by_lan else 0.0)
             self._settle()
-            by_kafka = len(self._backlog)
             super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, KAFKA_TICK))
-            self._judge_from(by_kafka)
             if self._backlog or left <= 0.0:
                 return
 
@@ -125,7 +146,7 @@ class MulticastSource(RecordSource):
                 self._by_lan.discard(partition)
 
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
-        self._hand_out(heard.ready())
+        self._hand_out(heard.ready(), sent=True)
         while gap := heard.gap():
             if len(gap) > LONG_GAP:
                 return self._to_kafka(partition, f"{len(gap):,} records were lost")
@@ -134,20 +155,21 @@ class MulticastSource(RecordSource):
             except MissingError as error:
                 return self._to_kafka(partition, str(error))
             self.repaired += len(found)
-            begin = len(self._backlog)
             self._hand_out(found)
-            self._judge_from(begin)
             heard.advance(gap.stop)
             self._next[partition] = max(self._next[partition], gap.stop)
-            self._hand_out(heard.ready())
+            self._hand_out(heard.ready(), sent=True)
         if heard.is_silent(now):
             self._to_kafka(partition, "nothing is heard")
         return None
 
-    def _hand_out(self, messages: Iterable[Message]) -> None:
+    def _hand_out(self, messages: Iterable[Message], *, sent: bool = False) -> None:
+        """Add *messages* to the backlog; those that the relay *sent* are the channel's."""
         for message in messages:
             if super()._takes(message):
                 self._backlog.append(message)
+                if sent and self._judges:
+                    self._carried[position_of(message)] = True
 
     def _to_lan(self, partition: TopicPartition) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
@@ -157,6 +179,7 @@ class MulticastSource(RecordSource):
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
         self._by_lan.discard(partition)
+        self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
         log.warning("%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
         try:
@@ -174,17 +197,20 @@ class MulticastSource(RecordSource):
             self._judges[channel.topic] = channel_judge(channel.condition, channel.survey, self._decoder)
             log.info("%s carries of %s: %s", channel.group, channel.topic, channel.condition)
 
-    def _judge_from(self, begin: int) -> None:
-        """Leave out of the backlog from *begin* on what the channel does not carry."""
-        if not self._judges or begin == len(self._backlog):
-            return
-        every = list(self._backlog)
-        given = every[begin:]
+    def _judge(self, messages: Sequence[Message]) -> None:
+        """Note which of *messages* the channel carries, of those of which it is not known.
+
+        Raises:
+            RegistryAwayError: A schema cannot be had just now.
+        """
+        unknown = [one for one in messages if position_of(one) not in self._carried]
         for topic, judge in self._judges.items():
-            of_topic = [one for one in given if one.topic() == topic]
-            verdicts = dict(zip(map(id, of_topic), judge([one.value() for one in of_topic]), strict=True))
-            given = [one for one in given if verdicts.get(id(one), True)]
-        self._backlog = deque([*every[:begin], *given])
+            of_topic = [one for one in unknown if one.topic() == topic]
+            verdicts = judge([one.value() for one in of_topic]) if of_topic else []
+            self._carried |= dict(zip(map(position_of, of_topic), verdicts, strict=True))
+        if len(self._carried) > len(self._backlog) + MOST_STALE:  # partitions went to others
+            ours = {position_of(one) for one in (*messages, *self._backlog)}
+            self._carried = {place: carried for place, carried in self._carried.items() if place in ours}
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):

@@ -1,0 +1,72 @@
+"""What a channel with a condition leaves out of what was read from Kafka."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import Consumer, Message
+
+from nightwire.consumers.source.multicast.multicast_source import MulticastSource
+from nightwire.consumers.source.plan import Plan
+from nightwire.schemas import RegistryAwayError
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
+
+
+class Judge:
+    """Carries ``yes``; at first the registry is away.
+
+    Attributes:
+        asked: The values of each time that it was asked.
+    """
+
+    def __init__(self, away: int = 0) -> None:
+        self.asked: list[list[bytes | None]] = []
+        self._away = away
+
+    def __call__(self, values: Sequence[bytes | None]) -> list[bool]:
+        """Return what is carried."""
+        self.asked.append([*values])
+        if len(self.asked) <= self._away:
+            raise RegistryAwayError("away")
+        return [value == b"yes" for value in values]
+
+
+def source(judge: Judge, *values: bytes) -> MulticastSource:
+    """Return a source with a backlog, of a channel with a condition."""
+    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds: None)
+    plan = Plan(topics=["alerts.sim"], group=None, since=None, last=None, start=None, follow=True)
+    one = MulticastSource(Consumer(NOBODY), plan, listener=unused, repair=unused, decoder=unused)
+    one._judges["alerts.sim"] = judge
+    messages = [
+        Message(topic="alerts.sim", partition=0, offset=at, value=value) for at, value in enumerate(values)
+    ]
+    one.put_back(messages)
+    return one
+
+
+def taken(one: MulticastSource, most: int) -> list[int]:
+    """Return the offsets that are handed out."""
+    return [message.offset() or 0 for message in one.take(most, 0.0)]
+
+
+def test_what_the_channel_leaves_out_is_not_handed_out_and_judged_once() -> None:
+    judge = Judge()
+    one = source(judge, b"yes", b"no", b"yes", b"no")
+    assert [taken(one, 1) for _ in range(4)] == [[0], [], [2], []]
+    assert judge.asked == [[b"yes", b"no", b"yes", b"no"]]
+
+
+def test_while_the_registry_is_away_nothing_is_handed_out_or_lost() -> None:
+    one = source(Judge(away=2), b"no", b"yes", b"yes")
+    assert [taken(one, 2) for _ in range(4)] == [[], [], [1], [2]]
+
+
+def test_what_the_relay_sent_is_not_judged_again() -> None:
+    judge = Judge()
+    one = source(judge)
+    one._next["alerts.sim", 0] = 0
+    sent = [Message(topic="alerts.sim", partition=0, offset=at, value=b"lite") for at in range(2)]
+    one._hand_out(sent, sent=True)
+    assert taken(one, 2) == [0, 1]
+    assert judge.asked == []
