@@ -59,9 +59,9 @@ def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
 
 
 def _check_free(bootstrap: str, known: Channel) -> None:
-    group = relay_group(known.group)
-    asked: Any = admin(bootstrap).describe_consumer_groups([group], request_timeout=PATIENCE)
-    if members := asked[group].result().members:
+    group, client = relay_group(known.group), admin(bootstrap)
+    asked: Any = client.describe_consumer_groups([group], request_timeout=PATIENCE)
+    if members := asked[group].result(PATIENCE).members:
         how = f" --where {known.condition!r}" * bool(known.condition) + " --full" * known.full
         raise ChannelTakenError(
             f"{known.group} carries {known.topic}{how or ' whole'}, by {len(members)} at work: a second "
