@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
-from nightwire.consumers.reader.sieve import Sieve
+from nightwire.consumers.reader.record_filter import RecordFilter
 from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
@@ -99,12 +99,12 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         where, of_survey = request.where, request.survey
-        sieve = None if where is None else Sieve(where, AlertDecoder(registry), of_survey)
+        record_filter = None if where is None else RecordFilter(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:
         registry.close()
         raise
-    loop = ReadLoop(source, request.policy, counts, deduplicator, sieve)
+    loop = ReadLoop(source, request.policy, counts, deduplicator, record_filter)
     found = Connection(loop, context, registry)
     try:
         return replace(found, registrar=_registrar(request)) if request.announce else found

@@ -11,7 +11,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
-from nightwire.consumers.reader.sieve import Sieve
+from nightwire.consumers.reader.record_filter import RecordFilter
 from nightwire.consumers.source import RecordSource, next_offsets
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
@@ -85,7 +85,7 @@ class ReadLoop:
         policy: When to end.
         counts: What is counted.
         deduplicator: Remembers what was handed out.
-        sieve: Judges records before they are unpacked; None lets all pass.
+        record_filter: Judges records before they are unpacked; None lets all pass.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class ReadLoop:
         policy: ReadPolicy,
         counts: ReadCounts,
         deduplicator: Deduplicator,
-        sieve: Sieve | None = None,
+        record_filter: RecordFilter | None = None,
     ) -> None:
         self.source = source
         self._policy, self._counts, self._deduplicator = policy, counts, deduplicator
-        self._sieve = sieve
+        self._filter = record_filter
         # offsets after what is handed out and not done
         self._handed_out: dict[TopicPartition, int] = {}
         self._ready: tuple[Unpack[Any], Batch[Any]] | None = None  # made, and not handed out
@@ -124,7 +124,7 @@ class ReadLoop:
                 self.source.commit()
                 return None
             most = self._most(size)
-            records = most if self._sieve is None else self._sieve.wanted(most)
+            records = most if self._filter is None else self._filter.wanted(most)
             messages = self._collect(records, wait, asked)
             batch = self._unpacked(unpack, messages, most) if messages else None
         return batch
@@ -213,7 +213,9 @@ class ReadLoop:
     ) -> Batch[Item]:
         """Unpack at least the first of *messages*; wait for the registry where it takes that."""
         deadline = time.monotonic() + self._policy.registry_timeout
-        while (batch := self._sifted(unpack, messages, most)).unavailable is not None and not batch.messages:
+        while (
+            batch := self._filtered(unpack, messages, most)
+        ).unavailable is not None and not batch.messages:
             if self._stopped() or time.monotonic() >= deadline:
                 first = messages[0]
                 where = f"{first.topic()}[{first.partition()}]@{first.offset()}"
@@ -225,8 +227,8 @@ class ReadLoop:
             self._closing.wait(1)
         return batch
 
-    def _sifted(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
-        return unpack(messages) if self._sieve is None else self._sieve.unpacked(unpack, messages, most)
+    def _filtered(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
+        return unpack(messages) if self._filter is None else self._filter.unpacked(unpack, messages, most)
 
     def _skip(self, message: Message, reason: str) -> None:
         bad = BadRecord(

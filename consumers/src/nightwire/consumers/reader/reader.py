@@ -9,8 +9,8 @@ from nightwire.consumers.alert import WINDOW, Dedup, Deduplicator, ReceivedAlert
 from nightwire.consumers.reader.batch import DecodingContext, Unpack
 from nightwire.consumers.reader.connection import ReadRequest
 from nightwire.consumers.reader.read_loop import BadRecord, ReadPolicy
+from nightwire.consumers.reader.record_filter import check_condition
 from nightwire.consumers.reader.session import ReaderSession, Stream, TableStream
-from nightwire.consumers.reader.sieve import check_condition
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import Plan, StartMode

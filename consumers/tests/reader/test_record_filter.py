@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert.deduplication import Deduplicator, RecentKeys
 from nightwire.consumers.reader.batch import Batch, DecodingContext
-from nightwire.consumers.reader.sieve import Sieve, check_condition
+from nightwire.consumers.reader.record_filter import RecordFilter, check_condition
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.schemas import AlertDecoder, Columns, RegistryAwayError, SchemaRegistry
 
@@ -57,7 +57,7 @@ def unpack(decoder: AlertDecoder) -> Callable[[Sequence[Message]], Batch[Any]]:
 
 def test_those_pass_on_which_it_holds(decoder: AlertDecoder, encode: Encode, unpack: Any) -> None:
     values = [encode(number, psfFlux=1000.0 * number) for number in range(1, 7)]
-    batch = Sieve("flux > 2500", decoder, None).unpacked(unpack, messages_of(values), 100)
+    batch = RecordFilter("flux > 2500", decoder, None).unpacked(unpack, messages_of(values), 100)
     assert (ids(batch), batch.count, batch.filtered, batch.faulted) == ([3, 4, 5, 6], 4, 2, 0)
     assert (offsets(batch.messages), offsets(batch.waiting)) == ([0, 1, 2, 3, 4, 5], [])
 
@@ -65,7 +65,7 @@ def test_those_pass_on_which_it_holds(decoder: AlertDecoder, encode: Encode, unp
 def test_what_lies_behind_the_last_that_is_wanted_waits_and_is_not_judged_twice(
     decoder: AlertDecoder, encode: Encode, unpack: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sieve = Sieve("diaSourceId % 3 = 0", decoder, None)
+    record_filter = RecordFilter("diaSourceId % 3 = 0", decoder, None)
     messages = messages_of([encode(number) for number in range(1, 9)])
     asked = []
     columns = decoder.columns
@@ -74,7 +74,7 @@ def test_what_lies_behind_the_last_that_is_wanted_waits_and_is_not_judged_twice(
     )
     found, left = [], messages
     while left:
-        batch = sieve.unpacked(unpack, left, 1)
+        batch = record_filter.unpacked(unpack, left, 1)
         found.append((ids(batch), offsets(batch.messages), batch.filtered))
         left = list(batch.waiting)
     assert found == [([3], [0, 1, 2], 2), ([6], [3, 4, 5], 2), ([], [6, 7], 2)]
@@ -86,7 +86,7 @@ def test_records_without_alert_or_survey_are_bad_wherever_they_lie(
 ) -> None:
     messages = messages_of([encode(1), b"malformed", None, encode(2)])
     messages += messages_of([encode(3)], None) + messages_of([encode(4)], b"nobody")
-    batch = Sieve("diaSourceId = 2", decoder, None).unpacked(unpack, messages, 9)
+    batch = RecordFilter("diaSourceId = 2", decoder, None).unpacked(unpack, messages, 9)
     assert (ids(batch), batch.filtered) == ([2], 1)
     reasons = [why for _, why in batch.bad]
     assert reasons[1] == "the record has no value: it deletes its key"
@@ -99,11 +99,13 @@ def test_a_schema_that_cannot_be_had_now_makes_the_rest_wait(
     decoder: AlertDecoder, encode: Encode, unpack: Any
 ) -> None:
     away = b"\0" + (777).to_bytes(4, "big") + b"body"
-    sieve = Sieve("flux > 0", decoder, None)
-    batch = sieve.unpacked(unpack, messages_of([encode(1), encode(2, psfFlux=-1.0), away, encode(3)]), 9)
+    record_filter = RecordFilter("flux > 0", decoder, None)
+    batch = record_filter.unpacked(
+        unpack, messages_of([encode(1), encode(2, psfFlux=-1.0), away, encode(3)]), 9
+    )
     assert (ids(batch), batch.filtered, offsets(batch.waiting)) == ([1], 1, [2, 3])
     assert isinstance(batch.unavailable, RegistryAwayError)
-    batch = sieve.unpacked(unpack, list(batch.waiting), 9)
+    batch = record_filter.unpacked(unpack, list(batch.waiting), 9)
     assert (batch.count, list(batch.messages), offsets(batch.waiting)) == (0, [], [2, 3])
 
 
@@ -111,10 +113,10 @@ def test_a_fault_leaves_out_and_is_told_once(
     decoder: AlertDecoder, encode: Encode, unpack: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "nightwire.consumers"):
-        batch = Sieve("prvDiaSources.ra > 3", decoder, None).unpacked(
+        batch = RecordFilter("prvDiaSources.ra > 3", decoder, None).unpacked(
             unpack, messages_of([encode(1), encode(2)]), 9
         )
-        Sieve("brightnes < 3", decoder, None).unpacked(unpack, messages_of([encode(1)]), 9)
+        RecordFilter("brightnes < 3", decoder, None).unpacked(unpack, messages_of([encode(1)]), 9)
     assert (batch.count, batch.filtered, batch.faulted) == (0, 0, 2)
     told = [record.getMessage() for record in caplog.records]
     assert "a list of values is no value: prvDiaSources.ra" in told[0]
@@ -133,9 +135,9 @@ def as_container(number: int, kind: str, flux: object) -> bytes:
 
 def test_an_alert_whose_field_is_of_another_type_spoils_no_other(decoder: AlertDecoder, unpack: Any) -> None:
     good, odd = as_container(1, "double", 3.0), as_container(2, "string", "bright")
-    sieve = Sieve("psfFlux > 2", decoder, None)
+    record_filter = RecordFilter("psfFlux > 2", decoder, None)
     for values in ([good], [odd, good], [good]):
-        batch = sieve.unpacked(unpack, messages_of(values), 9)
+        batch = record_filter.unpacked(unpack, messages_of(values), 9)
         assert (ids(batch), batch.faulted) == ([1], len(values) - 1)
 
 
@@ -145,7 +147,7 @@ def test_tables_hold_what_passes(decoder: AlertDecoder, encode: Encode) -> None:
     )
     table = TableUnpacker(context, ["diaSourceId"], ["offset"], "arrow")
     values = [encode(number, psfFlux=1000.0 * number) for number in range(1, 5)]
-    batch = Sieve("flux > 2500", decoder, None).unpacked(table, messages_of(values), 9)
+    batch = RecordFilter("flux > 2500", decoder, None).unpacked(table, messages_of(values), 9)
     assert batch.item.to_pydict() == {"offset": [2, 3], "diaSourceId": [3, 4]}
 
 

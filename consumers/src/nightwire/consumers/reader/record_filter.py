@@ -73,7 +73,7 @@ class Verdict:
 PASSED, LEFT_OUT = Verdict(passed=True), Verdict()
 
 
-class Sieve:
+class RecordFilter:
     """Judges records by a condition, and unpacks those that pass.
 
     Args:
