@@ -7,7 +7,8 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from nightwire.schemas.topics import VOEVENTS
 from nightwire.schemas.wire import unframe
 
 if TYPE_CHECKING:
-    from nightwire.filters.language import Condition
+    from nightwire.filters.language import Condition, Judgement
 
 log = logging.getLogger(__name__)
 
@@ -97,6 +98,10 @@ class CitedEvents:
 
 
 IsFirst = Callable[[bytes, int, int], bool]
+Place = tuple[int, int]
+"""Partition and offset of a record."""
+Rows = list[tuple[str, "Judgement", int]]
+"""For each condition: its text, what it says of a batch, and the index in that of one alert."""
 
 
 def element_hash(message: Message) -> bytes:
@@ -127,30 +132,51 @@ class FeedConditions:
         self.texts = [text for text in texts if text is not None]
         self.bounded = None not in texts and topic.startswith("alerts.")
         self._made: dict[tuple[str, str], Condition] = {}
+        self._ahead: dict[Place, Rows] = {}  # what was judged of the batch that is at hand
         self._told = set[str]()
 
-    def met(self, value: bytes, of_survey: str, decoder: AlertDecoder) -> frozenset[str]:
-        """Return the conditions that hold on the alert in *value*.
+    def prepare(self, of_survey: str, values: Mapping[Place, bytes], decoder: AlertDecoder) -> None:
+        """Judge alerts at once, at a twentieth of the time that one by one takes.
+
+        Args:
+            of_survey: Their survey.
+            values: The alerts, by partition and offset.
+            decoder: Reads them.
+        """
+        self._ahead |= zip(values, self._judged([*values.values()], of_survey, decoder), strict=True)
+
+    def forget(self) -> None:
+        """Forget what was judged ahead: a batch is done."""
+        self._ahead.clear()
+
+    def met(self, place: Place, value: bytes, of_survey: str, decoder: AlertDecoder) -> frozenset[str]:
+        """Return the conditions that hold on the alert in *value*, at partition and offset *place*.
 
         Raises:
             DecodeError: It holds none.
             UnknownSchemaError: Nobody knows its schema.
         """
-        return frozenset(text for text in self.texts if self._holds(text, value, of_survey, decoder))
+        rows = self._ahead.pop(place, None) or self._judged([value], of_survey, decoder)[0]
+        return frozenset(text for text, said, at in rows if self._holds(text, said, at))
 
-    def _holds(self, text: str, value: bytes, of_survey: str, decoder: AlertDecoder) -> bool:
+    def _judged(self, values: Sequence[bytes], of_survey: str, decoder: AlertDecoder) -> list[Rows]:
+        said = [(text, self._condition(text, of_survey).judge(values, decoder)) for text in self.texts]
+        return [[(text, one, at) for text, one in said] for at in range(len(values))]
+
+    def _condition(self, text: str, of_survey: str) -> "Condition":
         from nightwire.filters.language import Condition
 
         condition = self._made.get((text, of_survey)) or Condition(text, of_survey)
         self._made[text, of_survey] = condition
-        said = condition.judge([value], decoder)
-        for error in said.errors.values():
+        return condition
+
+    def _holds(self, text: str, said: "Judgement", at: int) -> bool:
+        if (error := said.errors.get(at)) is not None:
             raise error
-        for why in said.faults.values():
-            if why not in self._told:
-                self._told.add(why)
-                log.warning("where %s: %s", text, why)
-        return bool(said.passed)
+        if (why := said.faults.get(at)) is not None and why not in self._told:
+            self._told.add(why)
+            log.warning("where %s: %s", text, why)
+        return at in said.passed
 
 
 class EventDecoder:
@@ -181,6 +207,19 @@ class EventDecoder:
             if (found := FeedConditions(topic, texts)).texts
         }
 
+    def prepare(self, messages: Sequence[Message]) -> None:
+        """Judge the alerts of a batch at once, before `event` is asked for each."""
+        for topic, conditions in self._conditions.items():
+            conditions.forget()
+            batches: dict[str, dict[Place, bytes]] = {}
+            for message in messages:
+                if message.topic() == topic:
+                    with suppress(DecodeError):  # `event` says why
+                        values = batches.setdefault(self._survey(message, topic), {})
+                        values[message.partition() or 0, message.offset() or 0] = message.value() or b""
+            for name, values in batches.items():
+                conditions.prepare(name, values, self._alerts(topic))
+
     def event(self, message: Message) -> Event:
         """Return the event in *message*.
 
@@ -204,18 +243,25 @@ class EventDecoder:
         return Event(topic, partition, offset, *found, first, time, retracts)
 
     def _alert(self, message: Message, topic: str) -> tuple[str, bytes, frozenset[str] | None]:
-        if self._decoder is None:
-            raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
-        name = self._templates.get(topic) or _survey_of(message, topic)
+        decoder, name = self._alerts(topic), self._survey(message, topic)
         value, meets = message.value() or b"", None
         if (conditions := self._conditions.get(topic)) is not None:
-            meets = conditions.met(value, name, self._decoder)
+            place = message.partition() or 0, message.offset() or 0
+            meets = conditions.met(place, value, name, decoder)
             if not meets and conditions.bounded:
                 return "", b"", meets
-        view = survey(name).view(self._decoder.decode(value).alert)
+        view = survey(name).view(decoder.decode(value).alert)
         written = int(message.timestamp()[1])
         document = alert_voevent(view, survey=name, topic=topic, written=written)
         return alert_ivorn(topic, name, view.id), document, meets
+
+    def _alerts(self, topic: str) -> AlertDecoder:
+        if self._decoder is None:
+            raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
+        return self._decoder
+
+    def _survey(self, message: Message, topic: str) -> str:
+        return self._templates.get(topic) or _survey_of(message, topic)
 
 
 def _delivered_fields(message: Message) -> dict[str, Any]:

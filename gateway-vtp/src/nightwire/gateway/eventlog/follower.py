@@ -123,6 +123,7 @@ class Follower:
 
     def _handle(self, batch: list[Message], stop: threading.Event) -> None:
         hashes = self._note_events(message for message in batch if message.topic() == VOEVENTS)
+        self._decoder.prepare(batch)
         events = []
         for message in batch:
             topic_partition, offset = _topic_partition(message), _offset(message)
