@@ -91,7 +91,12 @@ ORDER = {
         "commands",
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
-    "multicast": ["announcing lite packing positions sender", "relay", "listening serve status", "commands"],
+    "multicast": [
+        "lite packing positions sender",
+        "announcing relay",
+        "listening serve status",
+        "commands",
+    ],
     "benchmarks": [
         "model",
         "environment",
