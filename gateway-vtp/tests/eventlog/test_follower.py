@@ -66,6 +66,9 @@ class Reader:
 class Decoder:
     """Makes an event of each record that has a hash."""
 
+    def prepare(self, records: list[Record]) -> None:
+        """There are no conditions."""
+
     def event(self, record: Record) -> Event:
         if not record.headers():
             raise DecodeError("it is none")

@@ -22,6 +22,9 @@ pytestmark = pytest.mark.kafka
 class Decoder:
     """Makes an event of any record."""
 
+    def prepare(self, messages: list[Message]) -> None:
+        """There are no conditions."""
+
     def event(self, message: Message) -> Event:
         topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
         return Event(topic, partition, offset, f"ivo://a#{offset}", "observation", b"<VOEvent/>")
