@@ -1,44 +1,21 @@
 """Conditions of feeds, judged on a batch of alerts ahead of the events that are made of them."""
 
-import io
 from typing import Any
 
-import fastavro
 import pytest
 from confluent_kafka import Message
 
 from nightwire.filters.language import Condition
 from nightwire.gateway.eventlog.decoder import EventDecoder
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaRegistry
+from tests._alert_container import container
 
 TOPIC = "alerts.lsst"
 BRIGHT, FAINT = "flux > 100", "flux < 1000"
 
-NUMBERS = ("midpointMjdTai", "ra", "dec", "psfFlux", "psfFluxErr")
-SOURCE = [
-    {"name": "diaSourceId", "type": "long"},
-    {"name": "band", "type": "string"},
-    *({"name": name, "type": "double"} for name in NUMBERS),
-]
-FIELDS = [
-    {"name": "diaSourceId", "type": "long"},
-    {"name": "diaSource", "type": {"type": "record", "name": "diaSource", "fields": SOURCE}},
-]
-SCHEMA = fastavro.parse_schema({"type": "record", "name": "alert", "fields": FIELDS})
-
 
 def alert(offset: int, value: bytes | None) -> Message:
     return Message(topic=TOPIC, partition=0, offset=offset, value=value, headers=[], timestamp=(1, 5))
-
-
-def encoded(flux: float) -> bytes:
-    """Return an alert of Rubin's shape, in an Avro container, which needs no registry."""
-    numbers = dict.fromkeys(NUMBERS, 1.5) | {"midpointMjdTai": 61041.0, "psfFlux": flux}
-    file = io.BytesIO()
-    fastavro.writer(
-        file, SCHEMA, [{"diaSourceId": 1, "diaSource": {"diaSourceId": 1, "band": "g", **numbers}}]
-    )
-    return file.getvalue()
 
 
 def decoder(*conditions: str | None) -> EventDecoder:
@@ -63,7 +40,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_batch_is_judged_at_once_and_as_one_by_one(judged: list[int]) -> None:
-    messages = [alert(at, encoded(flux)) for at, flux in enumerate((5.0, 200.0, 5000.0))]
+    messages = [alert(at, container(1, flux)) for at, flux in enumerate((5.0, 200.0, 5000.0))]
     ahead, alone = decoder(BRIGHT, FAINT), decoder(BRIGHT, FAINT)
     ahead.prepare(messages)
     found = [ahead.event(one).meets for one in messages]
@@ -73,7 +50,12 @@ def test_a_batch_is_judged_at_once_and_as_one_by_one(judged: list[int]) -> None:
 
 
 def test_a_record_that_holds_no_alert_spoils_no_other(judged: list[int]) -> None:
-    messages = [alert(0, b"no alert"), alert(1, None), alert(2, encoded(5000.0)), alert(3, encoded(1.0))]
+    messages = [
+        alert(0, b"no alert"),
+        alert(1, None),
+        alert(2, container(1, 5000.0)),
+        alert(3, container(1, 1.0)),
+    ]
     of_feeds = decoder(BRIGHT)
     of_feeds.prepare(messages)
     for one in messages[:2]:
@@ -85,8 +67,8 @@ def test_a_record_that_holds_no_alert_spoils_no_other(judged: list[int]) -> None
 
 def test_a_batch_that_was_not_prepared_is_judged_all_the_same(judged: list[int]) -> None:
     of_feeds = decoder(BRIGHT, None)
-    of_feeds.prepare([alert(0, encoded(5.0))])
+    of_feeds.prepare([alert(0, container(1, 5.0))])
     of_feeds.prepare([])
-    event = of_feeds.event(alert(0, encoded(200.0)))
+    event = of_feeds.event(alert(0, container(1, 200.0)))
     assert (event.deliverable, event.meets) == (True, {BRIGHT})
     assert judged == [1, 1]

@@ -1,46 +1,18 @@
 """Alerts of a filter topic, as VOEvents, to the subscribers of the gateway."""
 
-import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import free_port
 from nightwire.gateway import author_packet, voevent_fields
 from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
+from tests._alert_container import container
 
 pytestmark = pytest.mark.kafka
-
-NUMBERS = ("midpointMjdTai", "ra", "dec", "psfFlux", "psfFluxErr")
-SOURCE = [
-    {"name": "diaSourceId", "type": "long"},
-    {"name": "band", "type": "string"},
-    *({"name": name, "type": "double"} for name in NUMBERS),
-]
-SCHEMA = fastavro.parse_schema(
-    {
-        "type": "record",
-        "name": "alert",
-        "fields": [
-            {"name": "diaSourceId", "type": "long"},
-            {"name": "diaSource", "type": {"type": "record", "name": "diaSource", "fields": SOURCE}},
-        ],
-    }
-)
-
-
-def container(alert_id: int, flux: float = 1e4) -> bytes:
-    """An alert of Rubin's shape, in an Avro container, which needs no registry."""
-    source = {"diaSourceId": alert_id, "band": "g", "midpointMjdTai": 61041.0, "ra": 1.5, "dec": -1.5}
-    file = io.BytesIO()
-    fastavro.writer(
-        file, SCHEMA, [{"diaSourceId": alert_id, "diaSource": source | {"psfFlux": flux, "psfFluxErr": 1e3}}]
-    )
-    return file.getvalue()
 
 
 def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
