@@ -13,6 +13,7 @@ from nightwire.core.presence.registrar import (
     metrics_at,
     reached_at,
     registered,
+    wrong_name,
 )
 from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request
 
@@ -34,4 +35,5 @@ __all__ = [
     "reached_at",
     "registered",
     "request",
+    "wrong_name",
 ]

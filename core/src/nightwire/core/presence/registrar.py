@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,12 +67,8 @@ def check_entry(found: Mapping[str, Any]) -> None:
     Raises:
         EntryError: It cannot.
     """
-    if found["kind"] not in KINDS:
-        raise EntryError(f"{str(found['kind'])[:40]!r} is no kind; there are {', '.join(sorted(KINDS))}")
-    for what in ("site", "name"):
-        text = found[what]
-        if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
-            raise EntryError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
+    if why := wrong_name(found, sorted(KINDS), ("site", "name")):
+        raise EntryError(why)
     if (size := len(found["capabilities"].encode(errors="replace"))) > MAX_CAPABILITIES:
         raise EntryError(f"capabilities have {size} bytes, the limit is {MAX_CAPABILITIES}")
     try:
@@ -81,6 +77,23 @@ def check_entry(found: Mapping[str, Any]) -> None:
         raise EntryError(f"capabilities are no JSON: {error}") from error
     if not isinstance(said, dict):
         raise EntryError("capabilities are no JSON object")
+
+
+def wrong_name(found: Mapping[str, Any], kinds: Sequence[str], names: Iterable[str]) -> str | None:
+    """Return why a record cannot stand in a log that is keyed by names; None where it can.
+
+    Args:
+        found: The record.
+        kinds: What its field ``kind`` may be.
+        names: Its fields that are names.
+    """
+    if found["kind"] not in kinds:
+        return f"{str(found['kind'])[:40]!r} is no kind; there are {', '.join(kinds)}"
+    for what in names:
+        text = found[what]
+        if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
+            return f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'"
+    return None
 
 
 def _no_number(text: str) -> float:

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from nightwire.core.presence import wrong_name
 from nightwire.schemas import MendableError, records
 
 REFRESH = 10.0
 """Time between two refreshes. [s]"""
 KINDS = ("subscription", "advertisement")
-MAX_NAME = 200
-"""Longest name. [character]"""
 MAX_CONDITION = 64 << 10
 """Longest condition. [byte]"""
 MAX_RECORD = MAX_CONDITION + (8 << 10)
@@ -66,12 +65,8 @@ def check_interest(found: Mapping[str, Any]) -> None:
     Raises:
         InterestError: It cannot.
     """
-    if found["kind"] not in KINDS:
-        raise InterestError(f"{str(found['kind'])[:40]!r} is no kind; there are {', '.join(KINDS)}")
-    for what in ("site", "subscriber", "name", "topic"):
-        text = found[what]
-        if not 0 < len(text) <= MAX_NAME or not text.isprintable() or "/" in text:
-            raise InterestError(f"{text[:40]!r} is no {what}: 1 to {MAX_NAME} printable characters, no '/'")
+    if why := wrong_name(found, KINDS, ("site", "subscriber", "name", "topic")):
+        raise InterestError(why)
     try:
         size = len(found["condition"].encode())
     except UnicodeEncodeError as error:
