@@ -1,6 +1,7 @@
 """The cuts of many sets along one axis, of numbers or texts, and cells into which it is cut."""
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -26,7 +27,7 @@ def extended(array: Array, length: int) -> Array:
     return found
 
 
-class Axis:
+class Axis(ABC):
     """Sets, each under its slot, and cells: where one begins, *grid* has a value.
 
     A cut is kept as the first value behind it, its *start*.
@@ -111,12 +112,13 @@ class Axis:
         """Return a start of which no value behind its cut lies before."""
         return start
 
+    @abstractmethod
     def _append(self, cuts: Sequence[Any], begin: int) -> None:
-        raise NotImplementedError
+        """Keep the starts of *cuts*, the first of them at *begin*."""
 
+    @abstractmethod
     def _keep(self, kept: Array) -> list[Any]:
         """Keep some of the cuts; return their starts."""
-        raise NotImplementedError
 
 
 def _intervals(starts: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
