@@ -11,7 +11,7 @@ from nightwire.core.datagrams import (
     HEARTBEAT,
     Beat,
     Datagram,
-    MalformedDatagramError,
+    RefusedDatagramError,
     Secret,
     check,
     decode,
@@ -49,7 +49,7 @@ def test_a_signature_covers_all_before_it() -> None:
         broken = made[:at] + bytes([made[at] ^ 1]) + made[at + 1 :]
         try:
             wrong = check(broken, decode(broken), {KEY.number: KEY.key})
-        except MalformedDatagramError:
+        except RefusedDatagramError:
             continue
         assert wrong in {"forged", "unsigned", "unknown_key"}, at
 
@@ -131,6 +131,6 @@ def test_no_bytes_break_the_parser() -> None:
             assert one.chunk < one.chunks
             list(decode_beats(one.body)) if one.flags & HEARTBEAT else decode_record(one.flags, one.body)
             parsed += 1
-        except MalformedDatagramError as error:
+        except RefusedDatagramError as error:
             assert error.reason in {"foreign", "malformed"}  # noqa: PT017
     assert parsed > 1000

@@ -9,18 +9,16 @@ from typing import Any
 
 from nightwire.core.datagrams import (
     HEARTBEAT,
+    LONGEST,
     Channel,
     Datagram,
     GroupAddress,
-    MalformedDatagramError,
-    check,
-    decode,
+    RefusedDatagramError,
+    believed,
     decode_beats,
     open_receiver,
     read_channels,
 )
-
-LONGEST = 1 << 16
 
 
 class Ear:
@@ -31,7 +29,7 @@ class Ear:
     """
 
     def __init__(self, channel: Channel | None) -> None:
-        self._channel = channel
+        self._channels = {} if channel is None else {channel.number: channel}
         self._last: dict[int, int] = {}
         self._epochs: dict[int, int] = {}
         self._counts: Counter[str] = Counter()
@@ -40,13 +38,10 @@ class Ear:
     def take(self, raw: bytes) -> None:
         """Count a datagram."""
         try:
-            one = decode(raw)
-            if (wrong := self._wrong(raw, one)) is None:
-                (self._beat if one.flags & HEARTBEAT else self._record)(one)
-        except MalformedDatagramError as error:
-            wrong = error.reason
-        if wrong is not None:
-            self._dropped[wrong] += 1
+            one, _ = believed(raw, self._channels)
+            (self._beat if one.flags & HEARTBEAT else self._record)(one)
+        except RefusedDatagramError as error:
+            self._dropped[error.reason] += 1
         else:
             self._counts.update(datagrams=1, bytes=len(raw))
 
@@ -57,11 +52,6 @@ class Ear:
         kinds = ("datagrams", "bytes", "records", "heartbeats", "missing")
         known = {name: counts[name] for name in kinds}
         return {**known, "dropped": dict(dropped), "epochs": dict(sorted(self._epochs.items()))}
-
-    def _wrong(self, raw: bytes, one: Datagram) -> str | None:
-        if self._channel is None or one.channel != self._channel.number:
-            return "foreign"
-        return check(raw, one, self._channel.secrets)
 
     def _beat(self, one: Datagram) -> None:
         beats = list(decode_beats(one.body))

@@ -1,17 +1,18 @@
 """What a relay and its receivers agree on: datagrams, the channel's description, sockets."""
 
-from nightwire.core.datagrams.channel import Channel, announce, read_channels
+from nightwire.core.datagrams.channel import Channel, announce, believed, read_channels
 from nightwire.core.datagrams.condition import ConditionError, Judge, channel_judge
 from nightwire.core.datagrams.datagram import (
     HEARTBEAT,
     HEARTBEAT_INTERVAL,
     LITE,
     LITE_HEADER,
+    LONGEST,
     MTU_PAYLOAD,
     POINTER,
     Beat,
     Datagram,
-    MalformedDatagramError,
+    RefusedDatagramError,
     Secret,
     check,
     decode,
@@ -36,6 +37,7 @@ __all__ = [
     "HEARTBEAT_INTERVAL",
     "LITE",
     "LITE_HEADER",
+    "LONGEST",
     "MTU_PAYLOAD",
     "POINTER",
     "Beat",
@@ -45,9 +47,10 @@ __all__ = [
     "GroupAddress",
     "GroupAddressError",
     "Judge",
-    "MalformedDatagramError",
+    "RefusedDatagramError",
     "Secret",
     "announce",
+    "believed",
     "channel_judge",
     "check",
     "decode",

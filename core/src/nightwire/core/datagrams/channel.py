@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from nightwire.core.datagrams.datagram import Secret, channel_number
+from nightwire.core.datagrams.datagram import (
+    Datagram,
+    RefusedDatagramError,
+    Secret,
+    channel_number,
+    check,
+    decode,
+)
 from nightwire.core.kafka import Writer, read_to_end
 from nightwire.schemas import DecodeError, records
 from nightwire.schemas.topics import multicast
@@ -50,6 +57,24 @@ class Channel:
     def secrets(self) -> Mapping[int, bytes]:
         """The keys by number."""
         return {one.number: one.key for one in map(Secret.of, self.keys)}
+
+
+def believed(raw: bytes, channels: Mapping[int, Channel]) -> tuple[Datagram, Channel]:
+    """Return the datagram in *raw*, and its channel.
+
+    Args:
+        raw: What was received.
+        channels: Those that are known, by number.
+
+    Raises:
+        RefusedDatagramError: It is not to be believed.
+    """
+    one = decode(raw)
+    if (channel := channels.get(one.channel)) is None:
+        raise RefusedDatagramError("foreign")
+    if (wrong := check(raw, one, channel.secrets)) is not None:
+        raise RefusedDatagramError(wrong)
+    return one, channel
 
 
 def announce(writer: Writer, channel: Channel) -> None:

@@ -36,6 +36,8 @@ TAG = 16
 TRAILER = KEY.size + TAG
 MAX_CHUNKS = 1 << 13
 """Most parts of a record: 8,192, 11 MB."""
+LONGEST = 1 << 16
+"""Longest datagram that UDP has. [byte]"""
 MTU_PAYLOAD = 1472
 """Longest datagram in one frame of Ethernet: 1,500 without the headers of IP and UDP. [byte]"""
 HEARTBEAT_INTERVAL = 0.5
@@ -48,8 +50,11 @@ ABSENT = 0xFFFF
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-class MalformedDatagramError(Exception):
-    """It is no datagram of ours, or not whole; `reason` is ``foreign`` or ``malformed``."""
+class RefusedDatagramError(Exception):
+    """A datagram is not believed; `reason` says why.
+
+    It is ``foreign``, ``malformed``, ``unsigned``, of an ``unknown_key``, or ``forged``.
+    """
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -129,18 +134,18 @@ def decode(raw: bytes) -> Datagram:
     """Return the datagram in *raw*; its signature is not looked at.
 
     Raises:
-        MalformedDatagramError: There is none.
+        RefusedDatagramError: There is none.
     """
     try:
         return _decoded(raw)
     except struct.error as error:
-        raise MalformedDatagramError("malformed" if raw[:1] == bytes([VERSION]) else "foreign") from error
+        raise RefusedDatagramError("malformed" if raw[:1] == bytes([VERSION]) else "foreign") from error
 
 
 def _decoded(raw: bytes) -> Datagram:
     version, flags, channel, partition, epoch, high, low, time_high, time_low = HEADER.unpack_from(raw)
     if version != VERSION:
-        raise MalformedDatagramError("foreign")
+        raise RefusedDatagramError("foreign")
     at, end = HEADER.size, len(raw) - (TRAILER if flags & SIGNED else 0)
     offset = high << 32 | low
     previous, chunk, chunks = offset - 1, 0, 1
@@ -151,7 +156,7 @@ def _decoded(raw: bytes) -> Datagram:
         chunk, chunks = CHUNK.unpack_from(raw, at)
         at += CHUNK.size
     if at > end or previous >= offset or not chunk < chunks <= MAX_CHUNKS:
-        raise MalformedDatagramError("malformed")
+        raise RefusedDatagramError("malformed")
     time = time_high << 32 | time_low
     return Datagram(flags, channel, partition, epoch, offset, previous, time, chunk, chunks, raw[at:end])
 
@@ -180,10 +185,10 @@ def decode_beats(body: bytes) -> Iterator[Beat]:
     """Yield what a heartbeat says of each partition.
 
     Raises:
-        MalformedDatagramError: The *body* is none of a heartbeat.
+        RefusedDatagramError: The *body* is none of a heartbeat.
     """
     if len(body) % BEAT.size:
-        raise MalformedDatagramError("malformed")
+        raise RefusedDatagramError("malformed")
     for partition, epoch, high, low in BEAT.iter_unpack(body):
         yield Beat(partition, epoch, (high << 32 | low) - 1)
 
@@ -213,7 +218,7 @@ def decode_record(
     """Return key, headers and value of the record in *body*.
 
     Raises:
-        MalformedDatagramError: There is none.
+        RefusedDatagramError: There is none.
     """
     if flags & BARE:
         return None, [], None if flags & NULL else body
@@ -227,7 +232,7 @@ def decode_record(
             content, at = _taken(body, at, size)
             headers.append(((name or b"").decode(), content))
     except (struct.error, UnicodeDecodeError) as error:
-        raise MalformedDatagramError("malformed") from error
+        raise RefusedDatagramError("malformed") from error
     return key, headers, None if flags & NULL else body[at:]
 
 
@@ -292,5 +297,5 @@ def _taken(body: bytes, at: int, size: int) -> tuple[bytes | None, int]:
     if size == ABSENT:
         return None, at
     if at + size > len(body):
-        raise MalformedDatagramError("malformed")
+        raise RefusedDatagramError("malformed")
     return body[at : at + size], at + size

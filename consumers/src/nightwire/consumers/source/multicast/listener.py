@@ -13,13 +13,13 @@ from nightwire.core.datagrams import (
     HEARTBEAT,
     LITE,
     LITE_HEADER,
+    LONGEST,
     POINTER,
     Channel,
     Datagram,
     GroupAddress,
-    MalformedDatagramError,
-    check,
-    decode,
+    RefusedDatagramError,
+    believed,
     decode_beats,
     decode_record,
     open_receiver,
@@ -32,7 +32,6 @@ log = logging.getLogger("nightwire.consumers")
 
 AT_ONCE = 512
 """Most datagrams that are taken at once."""
-LONGEST = 1 << 16
 LOOK_AGAIN = (2.0, 30.0)
 """Time between two looks at what channels there are: the first, and the longest while these stay
 as they are, for others may send to the group as well. [s]"""
@@ -99,14 +98,9 @@ class Listener:
     def _take(self, raw: bytes, now: float) -> str | None:
         """Take in a datagram; return why it is dropped, None where it is not."""
         try:
-            one = decode(raw)
-            channel = self._channels.get(one.channel)
-            if channel is None:
-                return "foreign"
-            if (wrong := check(raw, one, channel.secrets)) is not None:
-                return wrong
+            one, channel = believed(raw, self._channels)
             return (self._beats if one.flags & HEARTBEAT else self._record)(one, channel.topic, now)
-        except MalformedDatagramError as error:
+        except RefusedDatagramError as error:
             return error.reason
 
     def _beats(self, one: Datagram, topic: str, now: float) -> str | None:
