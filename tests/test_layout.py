@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "archive": "archive",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -95,6 +96,14 @@ ORDER = {
         "lite packing positions sender",
         "announcing relay",
         "listening serve status",
+        "commands",
+    ],
+    "archive": [
+        "storage",
+        "writing",
+        "asking",
+        "check serving upkeep",
+        "serve",
         "commands",
     ],
     "benchmarks": [

@@ -1,0 +1,83 @@
+"""A cone on the sky as ranges of HEALPix pixels of order 29.  Pure."""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from astropy import units
+from astropy.coordinates import Latitude, Longitude
+from cdshealpix.nested import cone_search
+
+from nightwire.archive.storage import ArchiveError
+
+ORDER = 29
+MOST_RANGES = 32
+"""Ranges that are looked through one by one; of more, the nearest are joined."""
+FINENESS = 2
+"""The smallest pixels are so many orders finer than the radius."""
+
+Range = tuple[int, int]
+"""The first pixel, and the last."""
+
+
+@dataclass(frozen=True)
+class Cone:
+    """A circle on the sky.
+
+    Attributes:
+        ra: Right ascension of its centre. [deg, ICRS]
+        dec: Declination of its centre. [deg]
+        radius: Its radius. [deg]
+
+    Raises:
+        ArchiveError: One is none; it is named.
+    """
+
+    ra: float
+    dec: float
+    radius: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.ra):
+            raise ArchiveError(f"ra is {self.ra}: a right ascension in degrees is wanted")
+        if not -90.0 <= self.dec <= 90.0:
+            raise ArchiveError(f"dec is {self.dec}: a declination lies from -90 to +90 degrees")
+        if not 0.0 <= self.radius <= 180.0:
+            raise ArchiveError(f"radius is {self.radius}: it lies from 0 to 180 degrees")
+
+    @property
+    def distance(self) -> str:
+        """The distance [deg] of ``ra`` and ``dec`` from the centre, in SQL.
+
+        By haversines, which keep their digits nearby.
+        """
+        ra, dec = float(self.ra), float(self.dec)
+        return (
+            f"2 * degrees(asin(least(1.0, sqrt(pow(sin(radians(dec - ({dec!r})) / 2), 2) "
+            f"+ cos(radians({dec!r})) * cos(radians(dec)) * pow(sin(radians(ra - ({ra!r})) / 2), 2)))))"
+        )
+
+    @property
+    def ranges(self) -> list[Range]:
+        """Ranges of pixels, in order, that hold all of it, and a little more."""
+        depth = min(ORDER - 2, max(0, math.ceil(math.log2(58.6 / max(self.radius, 1e-6))) + FINENESS))
+        at = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
+        pixels, depths, _ = cone_search(*at, self.radius * units.deg, depth, depth_delta=2)
+        found = [
+            (int(pixel) << shift, ((int(pixel) + 1) << shift) - 1)
+            for pixel, shift in zip(pixels, (2 * (ORDER - int(one)) for one in depths), strict=True)
+        ]
+        return joined(sorted(found), MOST_RANGES)
+
+
+def joined(ranges: list[Range], most: int) -> list[Range]:
+    """Return at most so many ranges that hold *ranges*, in order; small gaps are closed."""
+    gaps = sorted((later[0] - one[1] for one, later in pairwise(ranges)), reverse=True)
+    widest = max(1, gaps[most - 1] if len(gaps) >= most else 1)
+    made: list[Range] = []
+    for low, high in ranges:
+        if made and low - made[-1][1] <= widest:
+            made[-1] = made[-1][0], high
+        else:
+            made.append((low, high))
+    return made
