@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from nightwire.archive.storage import ArchiveError, Place
+from nightwire.archive.storage import ArchiveError, Place, StorageError
 
 READS = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 LIMIT = 60.0
@@ -50,9 +50,19 @@ class Engine:
             self._connection.execute(f'CREATE OR REPLACE VIEW "{view}" AS FROM {rows}')
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
-        """Return the answer to a question of ours, an Arrow table."""
+        """Return the answer to a question of ours, an Arrow table.
+
+        Raises:
+            QuestionError: There is no column that somebody wants.
+            StorageError: A file is not there, or the store does not answer.
+        """
         with self._connection.cursor() as cursor:
-            return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+            try:
+                return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+            except duckdb.BinderException as error:
+                raise QuestionError(str(error)) from error
+            except duckdb.IOException as error:
+                raise StorageError(str(error)) from error
 
     def answer(self, sql: str, *, most: int | None = None, limit: float = LIMIT) -> Any:
         """Return the answer to somebody's question, an Arrow table.
