@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightwire.archive.storage import Table
+from nightwire.core.kafka import TopicPartition
 
 BYTES = "size_bytes"
 
@@ -21,6 +22,10 @@ class FileList:
     def __init__(self, table: Table) -> None:
         self._table, self.version = table, -1
         self._files: Any = pa.table({"path": pa.array([], pa.string()), BYTES: pa.array([], pa.int64())})
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return the next offset of *partition* that the table has not; None for all."""
+        return self._table.known_position(partition)
 
     def refresh(self) -> bool:
         """Look whether there are others now; return whether there are.

@@ -129,6 +129,10 @@ class SurveyTables:
         rest = f'partition = {number} AND {OFFSETS} ORDER BY "offset" LIMIT {most}'
         return self._selected(SCHEMA_NAMES, files, "packets", rest, [begin, end - 1]).cast(SCHEMA)
 
+    def position(self, number: int) -> int:
+        """Return the offset after the last one of a partition that is archived."""
+        return self.packets.position((self.topic, number)) or 0
+
     def offsets(self, number: int, begin: int, end: int) -> list[int]:
         """Return the offsets of a range that have a row, each as often as it has one."""
         files = self.alerts.within("offset", begin, end - 1)

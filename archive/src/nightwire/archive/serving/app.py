@@ -144,13 +144,18 @@ def query(archive: Archive, http: Request) -> Any:
 
 
 def records(archive: Archive, http: Request) -> Response:
-    """Answer ``?from=&until=`` with whole records of these offsets, as a stream of Arrow."""
+    """Answer ``?from=&until=`` with whole records of these offsets, as a stream of Arrow.
+
+    The header ``Next-Offset`` says where to go on: at *from* itself where the archive ends there.
+    """
     begin, end = (_whole_number(http, name, 0) for name in ("from", "until"))
     most = min(_whole_number(http, "limit", MOST_RECORDS), MOST_RECORDS)
-    tables = archive.of(http.path_params["survey"])
-    rows = tables.record_rows(http.path_params["partition"], begin, end, most)
+    tables, number = archive.of(http.path_params["survey"]), http.path_params["partition"]
+    end = max(begin, min(end, tables.position(number)))
+    rows = tables.record_rows(number, begin, end, most)
+    after = rows.column("offset")[-1].as_py() + 1 if len(rows) == most else end
     media_type, make = FORMS["arrow"]
-    return Response(make(rows), media_type=media_type)
+    return Response(make(rows), media_type=media_type, headers={"Next-Offset": str(after)})
 
 
 def first_since(archive: Archive, http: Request) -> Response:

@@ -109,8 +109,12 @@ class Table:
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the next offset of *partition* that the table has not; None for all."""
-        found = self.refreshed()
-        return None if found is None else found.transaction_version(application(partition))
+        self.refreshed()
+        return self.known_position(partition)
+
+    def known_position(self, partition: TopicPartition) -> int | None:
+        """Return that offset as it was when the table was looked at last."""
+        return None if self._delta is None else self._delta.transaction_version(application(partition))
 
     def append(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
         """Add *rows*, and note in the same commit how far each partition is archived.
@@ -140,7 +144,7 @@ class Table:
 
     def _check(self, spans: Mapping[TopicPartition, Span]) -> None:
         for one, (found, _) in spans.items():
-            now = None if self._delta is None else self._delta.transaction_version(application(one))
+            now = self.known_position(one)
             if now != found:
                 raise FencedError(
                     f"{self.uri}: {application(one)} is at {now}, not at {found}: another process archives it"

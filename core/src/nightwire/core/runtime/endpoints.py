@@ -105,9 +105,12 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
     if kafka:
-        named = {name: os.environ.get(f"NIGHTWIRE_{name.upper()}") for name in ("users", "directory")}
-        archive = os.environ.get("NIGHTWIRE_ARCHIVE_HTTP")
-        return Endpoints(kafka, schema_registry, public=_public(os.environ), archive=archive, **named)
+        named = ("USERS", "DIRECTORY", "ARCHIVE_HTTP")
+        users, directory, archive = (os.environ.get(f"NIGHTWIRE_{name}") for name in named)
+        public = _public(os.environ)
+        return Endpoints(
+            kafka, schema_registry, public=public, users=users, directory=directory, archive=archive
+        )
     folder = state_dir()
     state = read_state(folder) if folder else None
     if state is None or not _alive(state):
