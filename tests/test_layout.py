@@ -128,7 +128,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
-    "benchmarks/src/nightwire/benchmarks/scenarios": 14,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""
 

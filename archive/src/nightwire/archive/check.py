@@ -84,7 +84,7 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
     reader.assign([TopicPartitionOffset(tables.topic, number, wanted.start)])
     messages = read_until(reader, {(tables.topic, number): wanted.stop})
     ours = {one.offset: one for one in map(record_of, messages)}
-    kept = list(tables.records(number, wanted.start, wanted.stop, 2 * RANGE))
+    kept = list(tables.records(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
     return Compared(

@@ -1,7 +1,7 @@
 """The verb `nightwire archive`."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,7 +228,7 @@ def check(url: str | None, bootstrap: str | None) -> None:
 
 
 def _ask(
-    question: Callable[["Archive", str | None, str], Any],
+    question: Callable[["Archive", str | None, Sequence[str]], Any],
     url: str | None,
     survey: str | None,
     columns: str | None,

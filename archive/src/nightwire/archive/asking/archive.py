@@ -1,7 +1,7 @@
 """What passed: alerts by id, by object, by place, by SQL, and whole, with their stamps."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +17,8 @@ from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
 
-CHOSEN = ", ".join((*CANONICAL, "partition", '"offset"', "schema_id"))
-"""Columns of an answer, where no others are asked for: in SQL."""
+CHOSEN: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
+"""Columns of an answer, where no others are asked for."""
 
 
 class Archive:
@@ -84,22 +84,22 @@ class Archive:
             )
         return there[0]
 
-    def get(self, alert_id: int | str, survey: str | None = None, columns: str = CHOSEN) -> Any:
+    def get(self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = CHOSEN) -> Any:
         """Return the rows of the alerts with an id, mostly one, as an Arrow table.
 
         Args:
             alert_id: The survey's.
             survey: Its name; None where the archive has one alone.
-            columns: What is wanted, in SQL; ``*`` for all.
+            columns: What is wanted; ``*`` is all.
 
         Raises:
             ArchiveError: There is no such survey.
         """
-        return self.of(survey).by_key("id", str(alert_id), columns, indexed=columns == CHOSEN)
+        return self.of(survey).by_key("id", str(alert_id), columns)
 
-    def object(self, object_id: int | str, survey: str | None = None, columns: str = CHOSEN) -> Any:
+    def object(self, object_id: int | str, survey: str | None = None, columns: Sequence[str] = CHOSEN) -> Any:
         """Return the rows of all alerts of an object, or of a solar-system object, by time."""
-        return self.of(survey).by_key("object", str(object_id), columns, indexed=columns == CHOSEN)
+        return self.of(survey).by_key("object", str(object_id), columns)
 
     def cone(
         self,
@@ -107,7 +107,7 @@ class Archive:
         dec: float,
         radius: float,
         survey: str | None = None,
-        columns: str = CHOSEN,
+        columns: Sequence[str] = CHOSEN,
         nights: tuple[date, date] | None = None,
     ) -> Any:
         """Return the rows of the alerts within *radius* [deg] of a position [deg, ICRS].
@@ -117,7 +117,7 @@ class Archive:
         Raises:
             ArchiveError: There is no such survey, or the numbers are no cone.
         """
-        return self.of(survey).cone(Cone(ra, dec, radius), columns, indexed=columns == CHOSEN, nights=nights)
+        return self.of(survey).cone(Cone(ra, dec, radius), columns, nights)
 
     def query(self, sql: str, *, most: int | None = None, limit: float = 60.0) -> Any:
         """Return the answer to a SELECT over ``lsst``, ``lsst_packets`` and so on.
@@ -154,7 +154,7 @@ class Archive:
     def _whole(self, tables: SurveyTables, rows: Any) -> Iterator[WholeRecord]:
         numbers, offsets = rows.column("partition").to_pylist(), rows.column("offset").to_pylist()
         for number, offset in zip(numbers, offsets, strict=True):
-            yield from tables.records(number, offset, offset + 1, 1)
+            yield from tables.records(number, offset, offset + 1)
 
     def decode(self, record: WholeRecord) -> Decoded:
         """Return the alert in a whole record, by the schema that is kept here.
@@ -195,8 +195,8 @@ class Archive:
         return found[::-1]
 
 
-def columns_in(text: str | None) -> str:
-    """Return the columns that somebody asks for, as SQL selects them.
+def columns_in(text: str | None) -> Sequence[str]:
+    """Return the columns that somebody asks for.
 
     Args:
         text: Names with commas between them; None for the canonical ones.
@@ -209,4 +209,4 @@ def columns_in(text: str | None) -> str:
     names = [one.strip() for one in text.split(",")]
     if wrong := [one for one in names if not re.fullmatch(r"\*|\w+(\.\w+)*", one)]:
         raise QuestionError(f"{wrong[0]!r} is no column")
-    return ", ".join(one if one == "*" else ".".join(f'"{part}"' for part in one.split(".")) for one in names)
+    return names

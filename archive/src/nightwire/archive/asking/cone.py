@@ -3,7 +3,10 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from astropy import units
 from astropy.coordinates import Latitude, Longitude
 from cdshealpix.nested import cone_search
@@ -45,17 +48,20 @@ class Cone:
         if not 0.0 <= self.radius <= 180.0:
             raise ArchiveError(f"radius is {self.radius}: it lies from 0 to 180 degrees")
 
-    @property
-    def distance(self) -> str:
-        """The distance [deg] of ``ra`` and ``dec`` from the centre, in SQL.
+    def distances(self, ra: Any, dec: Any) -> Any:
+        """Return the distance of each position from the centre. [deg]
 
         By haversines, which keep their digits nearby.
+
+        Args:
+            ra: Right ascensions, an Arrow array. [deg]
+            dec: Declinations. [deg]
         """
-        ra, dec = float(self.ra), float(self.dec)
-        return (
-            f"2 * degrees(asin(least(1.0, sqrt(pow(sin(radians(dec - ({dec!r})) / 2), 2) "
-            f"+ cos(radians({dec!r})) * cos(radians(dec)) * pow(sin(radians(ra - ({ra!r})) / 2), 2)))))"
-        )
+        longitudes, latitudes = (np.radians(np.asarray(one, float)) for one in (ra, dec))
+        centre, height = math.radians(self.ra), math.radians(self.dec)
+        across = np.cos(height) * np.cos(latitudes) * np.sin((longitudes - centre) / 2) ** 2
+        found = np.sin((latitudes - height) / 2) ** 2 + across
+        return pa.array(np.degrees(2 * np.arcsin(np.sqrt(np.minimum(found, 1.0)))))
 
     @property
     def ranges(self) -> list[Range]:

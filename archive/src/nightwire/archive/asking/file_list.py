@@ -49,13 +49,16 @@ class FileList:
         """Their length. [byte]"""
         return int(pc.sum(self._files.column(BYTES)).as_py() or 0)
 
-    def within(self, column: str, low: Any, high: Any, **folders: Collection[Any]) -> list[str]:
+    def within(
+        self, column: str, low: Any, high: Any, *, order: str = "", **folders: Collection[Any]
+    ) -> list[str]:
         """Return the files that can have a value from *low* to *high* in *column*.
 
         Args:
             column: One of the table's statistics.
             low: The least; None for no bound.
             high: The greatest; None for no bound.
+            order: A statistic by whose least value the files are ordered.
             folders: Values that the columns of folders may have.
         """
         files = self._files
@@ -67,7 +70,7 @@ class FileList:
             if bound is not None and len(files) and f"{end}.{column}" in files.schema.names:
                 outside = beyond(files.column(f"{end}.{column}"), bound)
                 files = files.filter(pc.invert(pc.fill_null(outside, False)))
-        return self._addresses(files)
+        return self._addresses(files.sort_by(f"min.{order}") if order and len(files) else files)
 
     def _addresses(self, files: Any) -> list[str]:
         return [f"{self._table.uri}/{path}" for path in files.column("path").to_pylist()]

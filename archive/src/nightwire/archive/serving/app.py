@@ -151,11 +151,10 @@ def records(archive: Archive, http: Request) -> Response:
     begin, end = (_whole_number(http, name, 0) for name in ("from", "until"))
     most = min(_whole_number(http, "limit", MOST_RECORDS), MOST_RECORDS)
     tables, number = archive.of(http.path_params["survey"]), http.path_params["partition"]
-    end = max(begin, min(end, tables.position(number)))
-    rows = tables.record_rows(number, begin, end, most)
-    after = rows.column("offset")[-1].as_py() + 1 if len(rows) == most else end
+    end = max(begin, min(end, begin + most, tables.position(number)))
     media_type, make = FORMS["arrow"]
-    return Response(make(rows), media_type=media_type, headers={"Next-Offset": str(after)})
+    body = make(tables.record_rows(number, begin, end))
+    return Response(body, media_type=media_type, headers={"Next-Offset": str(end)})
 
 
 def first_since(archive: Archive, http: Request) -> Response:

@@ -1,6 +1,6 @@
 """From Kafka into the tables: columns, accounts, schedules, and the loop."""
 
-from nightwire.archive.writing.columns import CANONICAL, OURS
+from nightwire.archive.writing.columns import CANONICAL, OURS, healpix, index_rows
 from nightwire.archive.writing.drain import GROUP, Batching, Drain
 from nightwire.archive.writing.ledger import STAGE, Ledger
 from nightwire.archive.writing.schedules import SCHEDULES, Schedule
@@ -17,4 +17,6 @@ __all__ = [
     "Ledger",
     "Schedule",
     "SurveyWriter",
+    "healpix",
+    "index_rows",
 ]
