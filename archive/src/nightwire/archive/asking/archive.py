@@ -84,6 +84,10 @@ class Archive:
             )
         return there[0]
 
+    def files(self, survey: str | None = None) -> list[str]:
+        """Return the files that are the table of a survey's columns now, for other programs."""
+        return self.of(survey).alerts.all()
+
     def get(self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = CHOSEN) -> Any:
         """Return the rows of the alerts with an id, mostly one, as an Arrow table.
 

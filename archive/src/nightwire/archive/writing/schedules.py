@@ -72,8 +72,8 @@ class RateLimit(ConstantDrain):
 
     def grant(self, now: float, stream: LiveStream) -> int:
         """Return what has gathered by *now*."""
-        passed = min(now - self._at, 1.0)
-        self._left, self._at = min(self._left + passed * self._rate, float(self._rate)), now
+        gathered = self._left + (now - self._at) * self._rate
+        self._left, self._at = min(gathered, float(self._rate)), now
         return int(self._left)
 
     def took(self, size: int) -> None:
