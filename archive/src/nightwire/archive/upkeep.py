@@ -51,8 +51,6 @@ def keep_up(place: Place, retention: Retention, least: int = LEAST, spared: time
 
 
 def _keep_up(table: Table, kept: timedelta | None, least: int, spared: timedelta) -> int:
-    if kept is not None:
-        table.delete_before((datetime.now(UTC) - kept).date().isoformat())
     fewer = table.compact(least)
-    table.vacuum(spared)
+    table.forget((datetime.now(UTC) - kept).date().isoformat() if kept else "", spared)
     return fewer

@@ -5,7 +5,8 @@ that rows and position cannot disagree, wherever a process is killed; and a seco
 same partition is refused by the table itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -191,18 +192,23 @@ class Table:
                 "partition_filters": filters,
                 "writer_properties": self._grouped(mean),
             }
-            try:
+            optimize = found.optimize
+            with self._upkeep():
                 # whole alerts come in order; to sort them would take them all into memory
-                optimize = found.optimize
                 done = (
                     optimize.compact(**how)
                     if self.kind.blob
                     else optimize.z_order([self.kind.sort_by], **how)
                 )
-            except (DeltaError, OSError, RuntimeError) as error:
-                raise StorageError(f"{self.uri}: not compacted: {error}") from error
             fewer += int(done["numFilesRemoved"]) - int(done["numFilesAdded"])
         return fewer
+
+    @contextmanager
+    def _upkeep(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError, RuntimeError) as error:
+            raise StorageError(f"{self.uri}: upkeep: {error}") from error
 
     def _scattered(self, found: DeltaTable, least: int) -> list[tuple[list[tuple[str, str, str]], int]]:
         """Return the folders that have *least* files, as filters, and the mean size of a row."""
@@ -219,18 +225,22 @@ class Table:
             if one["path_count"] >= least
         ]
 
-    def delete_before(self, day: str) -> None:
-        """Let rows go whose date is before *day*, ``YYYY-MM-DD``, or whose month is."""
-        folder = self.kind.partition_by[0]
-        if (found := self.refreshed()) is not None:
-            found.delete(f"{folder} < '{day[:7] if folder == 'month' else day}'")
+    def forget(self, before: str, spared: timedelta) -> None:
+        """Let rows go whose date, or month, is before a day, and files that no version needs.
 
-    def vacuum(self, older: timedelta) -> int:
-        """Delete the files that no version needs since *older* ago; return how many."""
-        if (found := self.refreshed()) is None:
-            return 0
-        hours = int(older.total_seconds() // 3600)
-        return len(found.vacuum(retention_hours=hours, dry_run=False, enforce_retention_duration=False))
+        Args:
+            before: ``YYYY-MM-DD``; empty for no day.
+            spared: Files that were replaced stay for so long.
+
+        Raises:
+            StorageError: The store does not answer, or another process was before.
+        """
+        folder, hours = self.kind.partition_by[0], int(spared.total_seconds() // 3600)
+        if (found := self.refreshed()) is not None:
+            with self._upkeep():
+                if before:
+                    found.delete(f"{folder} < '{before[:7] if folder == 'month' else before}'")
+                found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
 def application(partition: TopicPartition) -> str:

@@ -88,7 +88,7 @@ class Drain:
         self._failure: Exception | None = None
         self.expired = 0
 
-    def run(self, stop: Stop, on_tick: Callable[[], None] = lambda: None) -> None:
+    def run(self, stop: Stop) -> None:
         """Archive until *stop*; then write what was taken, and leave the group.
 
         Raises:
@@ -105,7 +105,6 @@ class Drain:
                 self._take()
                 if self._due():
                     self._write(stop)
-                    on_tick()
             self._write(stop)
         finally:
             self._consumer.close()
@@ -225,10 +224,11 @@ class Drain:
     def _resume_at_oldest(self, source: TopicPartition) -> None:
         """Go on with the oldest record there is, after Kafka has deleted the next one."""
         self._write()
-        low = watermarks(self._consumer, *source).low
+        writer, low = self._writer_of(source[0].partition(".")[2]), watermarks(self._consumer, *source).low
         log.error("%s[%d]: %d records expired before they were archived", *source, low - self._next[source])
         self.expired += low - self._next[source]
         self._next[source] = low
+        self.ledger.begin(source, writer, self._begins[source], low)
         self._consumer.incremental_unassign([TopicPartitionOffset(*source)])
         self._consumer.incremental_assign([TopicPartitionOffset(*source, low)])
 

@@ -169,7 +169,8 @@ class SurveyWriter:
     def _made(self, columns: Columns, whole: Any) -> Any:
         batch = pa.Table.from_batches([columns.batch]).combine_chunks().to_batches()
         made = batch[0] if batch else columns.batch
-        return alert_rows(made, self._survey, whole.take(pa.array(list(columns.rows), pa.int64())))
+        places = whole.select(["partition", "offset", "timestamp", "schema_id"])
+        return alert_rows(made, self._survey, places.take(pa.array(list(columns.rows), pa.int64())))
 
     def _fields(self, values: Sequence[bytes]) -> list[str]:
         """Return the fields that are columns, of all schemas of *values*."""
