@@ -9,6 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import TopicPartition
 
 from archive.tests.conftest import message, serving
@@ -16,6 +17,7 @@ from nightwire.consumers import AlertReader
 from nightwire.core.kafka import Writer, admin, consumer, ensure_topics, producer, watermarks
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
+from nightwire.filters.cli.commands import filter_
 from nightwire.schemas.topics import settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -52,6 +54,14 @@ def forget(bootstrap: str) -> dict[int, int]:
     return lows
 
 
+def check_a_filter_on_the_last_night(kafka: str, registry: str) -> None:
+    """Kafka has forgotten the alert that passes."""
+    words = ["test", "--sql", "WHERE diaSourceId <= 4", "--survey", "sim", "--last-night", "--last", "2000"]
+    shown = CliRunner().invoke(filter_, [*words, "--each", "--bootstrap", kafka, "--registry", registry])
+    assert shown.exit_code == 0, shown.output
+    assert "4 of 2000 alerts pass" in shown.output, shown.output
+
+
 def test_a_reader_goes_on_from_the_archive_into_kafka(
     fresh_broker: Broker,
     serve_registry: Callable[[str], AbstractContextManager[str]],
@@ -73,6 +83,7 @@ def test_a_reader_goes_on_from_the_archive_into_kafka(
             with AlertReader("alerts.sim", **how) as alerts:
                 found = [(one.partition, one.offset, one.alert["diaSourceId"], alerts.way) for one in alerts]
                 assert alerts.expired == 0
+            check_a_filter_on_the_last_night(kafka, registry)
             child.send_signal(signal.SIGTERM)
             child.wait(60)
         assert sorted(one[2] for one in found) == [*range(1, 2001)]
