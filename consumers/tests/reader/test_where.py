@@ -17,7 +17,7 @@ from nightwire.consumers import AlertReader, BadRecord
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.subscriptions import Following
 from nightwire.schemas.records import VISIT
-from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
+from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, alerts, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -211,3 +211,11 @@ def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
         while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
             take(first, by_first)
     assert (len(by_second), len({*by_first, *by_second})) == (1, 80)
+
+
+def test_a_field_that_no_alert_has_is_refused_at_the_start(kafka: str) -> None:
+    ensure_topics(kafka, [settings(alerts("sim"))])
+    with pytest.raises(ValueError, match=r"where: .* no field diaSource.magnitud; did you mean magnitude"):
+        AlertReader("alerts.sim", where="magnitud < 19", bootstrap=kafka, follow=False).open()
+    with AlertReader("alerts.sim", where="diaSourceId < 0", bootstrap=kafka, follow=False) as reader:
+        assert [*reader] == []

@@ -13,7 +13,7 @@ from nightwire.consumers.alert import ALERTS, known_survey
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.reader.tables import survey_name
 from nightwire.consumers.source import position_of
-from nightwire.schemas import AlertDecoder, RegistryAwayError, surveys
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry, surveys
 
 if TYPE_CHECKING:
     from nightwire.filters.language import Condition, Judgement
@@ -53,6 +53,25 @@ def check_condition(text: str, topics: Sequence[str], of_survey: str | None) -> 
             compile_sql(text, name)
         except FilterError as error:
             raise ValueError(f"where: {'; '.join(error.reasons)}") from error
+
+
+def check_fields(text: str, topics: Sequence[str], registry: SchemaRegistry) -> None:
+    """Check that the surveys whose alerts are read have a condition's fields, as far as is known.
+
+    Args:
+        text: What stands behind WHERE.
+        topics: Names of topics; filters may add fields to what they send on.
+        registry: Knows the schemas.
+
+    Raises:
+        ValueError: No alert can have one of them; says which, and what may have been meant.
+    """
+    from nightwire.filters.language import missing_names
+
+    named = [topic.removeprefix(ALERTS) for topic in topics if topic.startswith(ALERTS)]
+    for name in filter(known_survey, named):
+        if missing := missing_names(text, name, registry.of_survey(name)):
+            raise ValueError(f"where: {'; '.join(missing)}")
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
+from nightwire.filters.language.field_names import (
+    SurveySchemas,
+    missing_names,
+    partial_names,
+    schema_names,
+    unknown_names,
+)
 from nightwire.filters.language.mentions import all_names, imported_packages, mentioned_names, sets_attributes
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
+from nightwire.filters.language.schema_fields import SchemaFields, schema_fields
 from nightwire.filters.language.source import (
     DUNDERS,
     FILENAME,
@@ -49,6 +57,8 @@ __all__ = [
     "NotCompilable",
     "Predicate",
     "Program",
+    "SchemaFields",
+    "SurveySchemas",
     "Verdicts",
     "all_names",
     "asked_fields",
@@ -64,11 +74,16 @@ __all__ = [
     "imported_packages",
     "instrumented_copy",
     "mentioned_names",
+    "missing_names",
     "objections",
     "parsed",
+    "partial_names",
     "rank_of",
+    "schema_fields",
+    "schema_names",
     "sets_attributes",
     "sql_conditions",
+    "unknown_names",
     "without_surrogates",
 ]
 
