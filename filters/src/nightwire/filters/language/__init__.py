@@ -6,20 +6,25 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
-from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.field_names import (
+from nightwire.filters.language.names import (
+    AskedFields,
+    SchemaFields,
     SurveySchemas,
+    all_names,
+    asked_fields,
+    imported_packages,
+    mentioned_names,
     missing_names,
     partial_names,
+    schema_fields,
     schema_names,
+    sets_attributes,
     unknown_names,
 )
-from nightwire.filters.language.mentions import all_names, imported_packages, mentioned_names, sets_attributes
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
-from nightwire.filters.language.schema_fields import SchemaFields, schema_fields
 from nightwire.filters.language.source import (
     DUNDERS,
     FILENAME,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from nightwire.filters.language.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.names.schema_fields import schema_fields
 from nightwire.filters.language.operations import CANONICAL
-from nightwire.filters.language.schema_fields import schema_fields
 from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas import AlertView, Point, survey
 
