@@ -69,6 +69,22 @@ def test_one_by_one_in_batches_and_tables(kafka: str, hundred: str) -> None:
         assert [*chain(*(table["offset"].to_pylist() for table in tables))] == expected
 
 
+def test_a_batch_goes_out_as_soon_as_it_is_full(kafka: str, hundred: str) -> None:
+    with AlertReader(hundred, where=THIRD, bootstrap=kafka, start="beginning") as reader:
+        batch = next(reader.batches(size=10, wait=600))
+        assert [one.offset for one in batch] == [*range(0, 30, 3)]
+
+
+def test_what_is_judged_twice_is_counted_once(kafka: str, hundred: str, encode: Encode, write: Write) -> None:
+    write(kafka, hundred, [b"garbage", encode(102)])
+    told: list[BadRecord] = []
+    with AlertReader(hundred, where=THIRD, bootstrap=kafka, follow=False, on_bad=told.append) as reader:
+        batches = reader.batches(size=40)
+        batches._next_batch()  # its caller was cancelled: nothing is handed out
+        assert offsets(reader) == list(range(0, 100, 3))
+        assert (reader.count, reader.filtered, reader.undecodable, len(told)) == (34, 67, 1, 1)
+
+
 def test_a_limit_and_the_last_and_nothing(kafka: str, hundred: str) -> None:
     with AlertReader(hundred, where=THIRD, bootstrap=kafka, follow=False, limit=5) as reader:
         assert (offsets(reader), reader.filtered) == ([0, 3, 6, 9, 12], 8)

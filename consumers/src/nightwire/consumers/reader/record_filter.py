@@ -113,6 +113,12 @@ class RecordFilter:
         passing = (number for number, (_, verdict) in enumerate(self._ahead, 1) if verdict.passed)
         return next(islice(passing, most - 1, None), len(self._ahead)) or max(most, JUDGED)
 
+    def passing(self, messages: Sequence[Message]) -> int:
+        """Return how many of *messages* pass; their verdicts are kept for `unpacked`."""
+        verdicts, _ = self._judged(messages)
+        self._keep(messages, verdicts, 0)
+        return sum(one.passed for one in verdicts)
+
     def unpacked(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
         """Return what *unpack* makes of those that pass.
 
@@ -132,9 +138,13 @@ class RecordFilter:
             end = passing[len(batch.messages)]
         elif end == len(verdicts):
             batch.unavailable = away
-        left = [(position_of(messages[at]), verdicts[at]) for at in range(end, len(verdicts))]
-        self._ahead.extendleft(reversed(left))
+        self._keep(messages, verdicts, end)
         return _whole(batch, messages, verdicts[:end])
+
+    def _keep(self, messages: Sequence[Message], verdicts: Sequence[Verdict], start: int) -> None:
+        """Keep the verdicts from *start* on: their records come again."""
+        left = [(position_of(messages[at]), verdicts[at]) for at in range(start, len(verdicts))]
+        self._ahead.extendleft(reversed(left))
 
     def _judged(self, messages: Sequence[Message]) -> tuple[list[Verdict], RegistryAwayError | None]:
         """Return verdicts up to the first record whose schema cannot be had now, and why not."""
