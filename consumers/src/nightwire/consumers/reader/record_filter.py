@@ -25,9 +25,6 @@ Item = TypeVar("Item")
 JUDGED = 256
 """Records that are judged at once where less is asked for: 27 µs each, and 50 at 64."""
 
-MOST_TOLD = 20
-"""Different oddities that are told."""
-
 NO_SURVEY = (
     "neither a header nor the topic's name says of which survey this record is, so no condition can be "
     "judged on it: name it (survey=…, --survey NAME)"
@@ -102,11 +99,13 @@ class RecordFilter:
     """
 
     def __init__(self, text: str, decoder: AlertDecoder, of_survey: str | None) -> None:
+        from nightwire.filters.language import Oddities
+
         self._text, self._decoder, self._survey = text, decoder, of_survey
         self._conditions: dict[str, Condition] = {}
         # positions and verdicts of what was judged and put back
         self._ahead: deque[tuple[Any, Verdict]] = deque()
-        self._told = set[str]()
+        self._oddities = Oddities()
 
     def wanted(self, most: int) -> int:
         """Return how many records to take for *most* alerts: more than that are judged at once."""
@@ -152,7 +151,8 @@ class RecordFilter:
         away: dict[int, RegistryAwayError] = {}
         for name, rows in self._by_survey(messages, found).items():
             said = self._condition(name).judge([messages[at].value() or b"" for at in rows], self._decoder)
-            self._tell(name, said)
+            for oddity in self._oddities.of(said, name):
+                log.warning("where %s: %s", self._text, oddity)
             for number, at in enumerate(rows):
                 found[at] = _verdict(messages[at], number, said)
             away |= {
@@ -191,14 +191,6 @@ class RecordFilter:
         if name not in self._conditions:
             self._conditions[name] = Condition(self._text, name)
         return self._conditions[name]
-
-    def _tell(self, name: str, said: "Judgement") -> None:
-        """Say once what is odd: a field that no alert has, an alert that the condition fails on."""
-        reasons = [f"alerts of {name} have no field {path}: it is NULL" for path in sorted(said.unknown)]
-        for reason in [*reasons, *said.faults.values()]:
-            if reason not in self._told and len(self._told) < MOST_TOLD:
-                self._told.add(reason)
-                log.warning("where %s: %s", self._text, reason)
 
 
 def _of_no_survey(name: str | None) -> str:

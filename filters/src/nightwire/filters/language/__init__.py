@@ -45,7 +45,14 @@ from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.vector import Condition, Judgement, Verdicts, evaluate, evaluate_all
+    from nightwire.filters.language.vector import (
+        Condition,
+        Judgement,
+        Oddities,
+        Verdicts,
+        evaluate,
+        evaluate_all,
+    )
 
 __all__ = [
     "DUNDERS",
@@ -60,6 +67,7 @@ __all__ = [
     "FilterError",
     "Judgement",
     "NotCompilable",
+    "Oddities",
     "Predicate",
     "Program",
     "SchemaFields",
@@ -93,5 +101,6 @@ __all__ = [
 ]
 
 __getattr__ = on_demand(
-    __name__, dict.fromkeys(("Condition", "Judgement", "Verdicts", "evaluate", "evaluate_all"), "vector")
+    __name__,
+    dict.fromkeys(("Condition", "Judgement", "Oddities", "Verdicts", "evaluate", "evaluate_all"), "vector"),
 )
