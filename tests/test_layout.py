@@ -56,7 +56,7 @@ ORDER = {
         "runtime",
         "kafka",
         "accounting datagrams presence",
-        "cli subscriptions",
+        "channels cli subscriptions",
         "tls",
         "stack",
         "access",
