@@ -82,3 +82,20 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
     assert sum(one.dead_lettered for one in accounts) == sum(one.unreadable for one in compared)
     shown = CliRunner().invoke(archive, ["check", "--archive", str(folder), "--bootstrap", kafka])
     assert shown.exit_code == 0, shown.output
+
+
+def test_each_schedule_archives_all_in_the_end(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    kafka, registry = site
+    for turn, schedule in enumerate(("rate", "state", "order")):
+        folder = tmp_path / schedule / "archive"
+        folder.mkdir(parents=True)
+        words = ("--schedule", schedule, "--rate", "200kB", "--every", "200ms", "--port", str(free_port()))
+        simulate(kafka, 200 * turn + 1, 200 * turn + 101)
+        with serving(folder, kafka, registry, *words) as child:
+            simulate(kafka, 200 * turn + 101, 200 * turn + 201)
+            compared = await_archived(folder, kafka, 200 * (turn + 1))
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(60) == 0
+        assert [one for one in compared if not one.same or one.unreadable] == []

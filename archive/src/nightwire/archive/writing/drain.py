@@ -33,6 +33,8 @@ log = logging.getLogger("nightwire.archive")
 GROUP = "nightwire-archive"
 TICK = 0.1
 """Longest wait for a record. [s]"""
+SHORT = 0.02
+"""Time until a rate may allow more. [s]"""
 LOOK = 0.2
 """Time between two looks at where partitions end. [s]"""
 AT_ONCE = 500
@@ -83,7 +85,7 @@ class Drain:
         self._ends: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._taken: list[WholeRecord] = []
-        self._size = 0
+        self._size, self._mean = 0, 100_000  # of all that is taken, and of one record
         self._stream, self._looked, self._began = LiveStream(), 0.0, 0.0
         self._failure: Exception | None = None
         self.expired = 0
@@ -119,14 +121,17 @@ class Drain:
         if self._schedule.watches and now - self._looked >= LOOK:
             self._look(now)
         granted = self._schedule.grant(now, self._stream)
-        self._let_flow(granted)
+        if self._schedule.watches:
+            self._let_flow(granted)
+        elif granted <= 0:  # soon again: to pause would throw away what was fetched
+            time.sleep(SHORT)
+            return
         first = self._consumer.poll(TICK)
         if self._failure is not None:
             raise self._failure
-        if first is None:
-            return
-        most = 1 if granted < 1 << 20 else AT_ONCE
-        for message in [first, *(self._consumer.consume(most - 1, 0) if most > 1 else ())]:
+        most = min(AT_ONCE, granted // self._mean) - 1
+        more = self._consumer.consume(most, 0) if first is not None and most > 0 else ()
+        for message in (*([first] if first is not None else ()), *more):
             self._accept(message)
 
     def _accept(self, message: Message) -> None:
@@ -146,6 +151,7 @@ class Drain:
         self._next[source] = record.offset + 1
         size = len(record.value or b"") + 100
         self._size += size
+        self._mean += (size - self._mean) // 16
         self._schedule.took(size)
 
     def _look(self, now: float) -> None:
