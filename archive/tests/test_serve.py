@@ -1,6 +1,7 @@
 """`nightwire archive serve` on a real Kafka: each record once, wherever it is killed."""
 
 import random
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -99,3 +100,28 @@ def test_each_schedule_archives_all_in_the_end(
             child.send_signal(signal.SIGTERM)
             assert child.wait(60) == 0
         assert [one for one in compared if not one.same or one.unreadable] == []
+
+
+def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    """No file of the process may be longer than 10 kB, for a while: what comes is kept."""
+    kafka, registry = site
+    folder, log = tmp_path / "archive", tmp_path / "log"
+    folder.mkdir()
+    words = ("--every", "200ms", "--port", str(free_port()))
+    with serving(folder, kafka, registry, *words) as child:
+        simulate(kafka, 1, 101)
+        await_archived(folder, kafka, 100)
+        size = log.stat().st_size
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + 10_000, resource.RLIM_INFINITY))
+        simulate(kafka, 101, 1101)
+        deadline = time.monotonic() + 60
+        while "not archived yet" not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.2)  # polling, not hoping
+        assert "nothing was written" in log.read_text()
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        compared = await_archived(folder, kafka, 1100)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+    assert [one for one in compared if not one.same or one.unreadable] == []

@@ -88,6 +88,7 @@ class Drain:
         self._size, self._mean = 0, 100_000  # of all that is taken, and of one record
         self._stream, self._looked, self._began = LiveStream(), 0.0, 0.0
         self._failure: Exception | None = None
+        self._retry_at = 0.0  # when what could not be written is tried again; 0: all was [s]
         self.expired = 0
 
     def run(self, stop: Stop) -> None:
@@ -106,8 +107,8 @@ class Drain:
             while not stop.is_set():
                 self._take()
                 if self._due():
-                    self._write(stop)
-            self._write(stop)
+                    self._write()
+            self._write()
         finally:
             self._consumer.close()
 
@@ -120,8 +121,8 @@ class Drain:
         now = time.monotonic()
         if self._schedule.watches and now - self._looked >= LOOK:
             self._look(now)
-        granted = self._schedule.grant(now, self._stream)
-        if self._schedule.watches:
+        granted = 0 if self._retry_at else self._schedule.grant(now, self._stream)
+        if self._schedule.watches or self._retry_at or self._paused:
             self._let_flow(granted)
         elif granted <= 0:  # soon again: to pause would throw away what was fetched
             time.sleep(SHORT)
@@ -181,19 +182,23 @@ class Drain:
         self._paused = stopped
 
     def _due(self) -> bool:
-        full = self._size >= self._batching.size
-        return bool(self._taken) and (full or time.monotonic() - self._began >= self._batching.every)
+        now, full = time.monotonic(), self._size >= self._batching.size
+        if self._retry_at:
+            return now >= self._retry_at
+        return bool(self._taken) and (full or now - self._began >= self._batching.every)
 
-    def _write(self, stop: Stop | None = None) -> None:
-        """Write what was taken, survey by survey; wait while there is no room, or no registry."""
-        topics = dict.fromkeys(one.topic for one in self._taken)
-        for topic in topics:
+    def _write(self) -> None:
+        """Write what was taken, topic by topic.
+
+        What cannot be written now, for want of room or of the registry, is kept, and nothing more
+        is taken until it is.
+        """
+        left: list[WholeRecord] = []
+        for topic in dict.fromkeys(one.topic for one in self._taken):
             records = [one for one in self._taken if one.topic == topic]
-            while not self._written(records):
-                if stop is None or stop.wait(PATIENCE):
-                    log.warning("%d records of %s are left to the next start", len(records), topic)
-                    break
-        self._taken, self._size = [], 0
+            left += [] if self._written(records) else records
+        self._taken, self._size = left, self._size if left else 0
+        self._retry_at = time.monotonic() + PATIENCE if left else 0.0
 
     def _written(self, records: Sequence[WholeRecord]) -> bool:
         """Write records of one topic; return whether that was done."""
