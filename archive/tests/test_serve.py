@@ -125,3 +125,24 @@ def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 0
     assert [one for one in compared if not one.same or one.unreadable] == []
+
+
+def test_two_share_the_partitions_and_one_takes_over(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    kafka, registry = site
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    words = ("--every", "200ms", "--compact-every", "1s", "--port")
+    with (
+        serving(folder, kafka, registry, *words, str(free_port())) as one,
+        serving(folder, kafka, registry, *words, str(free_port())) as other,
+    ):
+        for turn in range(8):
+            simulate(kafka, 200 * turn + 1, 200 * turn + 201)
+            time.sleep(1.0)  # both are at work meanwhile, and files are joined
+        one.kill()
+        simulate(kafka, 1601, 1801)
+        compared = await_archived(folder, kafka, 1800)
+        assert other.poll() is None, (folder.parent / "log").read_text()[-3000:]
+    assert [found for found in compared if not found.same or found.unreadable] == []
