@@ -264,6 +264,8 @@ def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path
     from nightwire.archive.asking import containers
 
     made = list(containers(found.whole_of(answer, survey), found.decode).values())
+    if not made:
+        click.echo("no alerts, or none that are kept whole", err=True)
     if len(made) > 1 and out is None:
         raise click.UsageError(
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
