@@ -1,7 +1,6 @@
 """`nightwire archive serve`: the loop that writes behind, HTTP in front, upkeep beside."""
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -44,8 +43,6 @@ MEMBER: Mapping[str, Any] = {
     "isolation_level": "read_committed",
 }
 """Soon hears of new topics, and fetches little ahead of its schedule."""
-NICENESS = 10
-"""The live stream's processes come first where there are too few cores."""
 GAUGES = {
     "nightwire_archive_records": "Records that were archived since the start.",
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
@@ -97,7 +94,6 @@ def serve(asked: ServeSettings) -> None:
         DeliveryError: Kafka does not take the accounts.
     """
     setup_logging("nightwire.archive")
-    os.nice(NICENESS)
     kafka = enter(asked.endpoints.kafka)
     collected = CollectorRegistry()
     answered = Counter(
