@@ -5,6 +5,7 @@ how far the archive is.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ TICK = 0.1
 """Longest wait for a record. [s]"""
 SHORT = 0.02
 """Time until a rate may allow more. [s]"""
+FOLLOW = 10.0
+"""Time between two looks for surveys that are new. [s]"""
 LOOK = 0.2
 """Time between two looks at where partitions end. [s]"""
 AT_ONCE = 500
@@ -87,6 +90,7 @@ class Drain:
         self._taken: list[WholeRecord] = []
         self._size, self._mean = 0, 100_000  # of all that is taken, and of one record
         self._stream, self._looked, self._began = LiveStream(), 0.0, 0.0
+        self._surveys, self._follow_at = list[str](), 0.0
         self._failure: Exception | None = None
         self._retry_at = 0.0  # when what could not be written is tried again; 0: all was [s]
         self.expired = 0
@@ -99,18 +103,27 @@ class Drain:
             DeliveryError: Kafka does not take the accounts.
             ArchiveError: Another process archives the same, or the store does not answer.
         """
-        topics = "^alerts\\.(" + "|".join(surveys()) + ")$"
-        self._consumer.subscribe(
-            [topics], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
         try:
             while not stop.is_set():
+                self._follow_surveys()
                 self._take()
                 if self._due():
                     self._write()
             self._write()
         finally:
             self._consumer.close()
+
+    def _follow_surveys(self) -> None:
+        """Read the topics of the surveys that are described now."""
+        if (now := time.monotonic()) < self._follow_at:
+            return
+        self._follow_at = now + FOLLOW
+        if (named := surveys()) != self._surveys:
+            self._surveys = named
+            topics = "^alerts\\.(" + "|".join(map(re.escape, named)) + ")$"
+            self._consumer.subscribe(
+                [topics], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
 
     @property
     def waiting(self) -> int:
