@@ -92,8 +92,9 @@ ORDER = {
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
-        "lite packing positions sender",
-        "announcing relay",
+        "lite packing positions",
+        "announcing outlet",
+        "mapped relay",
         "listening serve status",
         "commands",
     ],
@@ -119,6 +120,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
+    "multicast/src/nightwire/multicast": 13,
     "benchmarks/src/nightwire/benchmarks/scenarios": 14,
 }
 """Rooms that the design gives more sub-packages than that."""

@@ -34,7 +34,7 @@ class Judge:
 
 def source(judge: Judge, *values: bytes) -> MulticastSource:
     """Return a source with a backlog, of a channel with a condition."""
-    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds: None)
+    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds, _answers: None)
     plan = Plan(topics=["alerts.sim"], group=None, since=None, last=None, start=None, follow=True)
     one = MulticastSource(Consumer(NOBODY), plan, listener=unused, repair=unused, decoder=unused)
     one._judges["alerts.sim"] = judge
@@ -67,6 +67,6 @@ def test_what_the_relay_sent_is_not_judged_again() -> None:
     one = source(judge)
     one._next["alerts.sim", 0] = 0
     sent = [Message(topic="alerts.sim", partition=0, offset=at, value=b"lite") for at in range(2)]
-    one._hand_out(sent, sent=True)
+    one._hand_out(("alerts.sim", 0), sent, was_sent=True)
     assert taken(one, 2) == [0, 1]
     assert judge.asked == []

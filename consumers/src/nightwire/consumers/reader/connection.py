@@ -15,6 +15,8 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter
 from nightwire.consumers.source import (
+    AutoGroup,
+    ChannelChoice,
     ChosenGroupSource,
     ChosenSource,
     GroupSource,
@@ -169,10 +171,14 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
 
 
 def _by_multicast(
-    client: Consumer, request: ReadRequest, address: GroupAddress, decoder: AlertDecoder
+    client: Consumer, request: ReadRequest, group: GroupAddress | AutoGroup, decoder: AlertDecoder
 ) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
-    listener = Listener(address, bootstrap, plan.topics)
+    if isinstance(group, AutoGroup):
+        choice = ChannelChoice(bootstrap, plan.topics, request.where, request.survey, group.interface)
+        listener = Listener(None, bootstrap, plan.topics, choice)
+    else:
+        listener = Listener(group, bootstrap, plan.topics)
     legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)

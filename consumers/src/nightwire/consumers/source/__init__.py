@@ -3,12 +3,13 @@
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    ChannelChoice,
     Listener,
     MulticastGroupSource,
     MulticastSource,
     Repair,
 )
-from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.consumers.source.plan import AutoGroup, Plan, StartMode
 from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
     RecordSource,
@@ -23,6 +24,8 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "AutoGroup",
+    "ChannelChoice",
     "ChosenGroupSource",
     "ChosenSource",
     "GroupError",

@@ -7,7 +7,8 @@ very much, the partition goes back to Kafka, where it goes on at the same offset
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
-from nightwire.consumers.source.multicast.repair import MissingError, Repair
+from nightwire.consumers.source.multicast.repair import SHORT, Repair, Repairs
 from nightwire.consumers.source.record_source import RecordSource, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
 from nightwire.core.kafka import TopicPartition
@@ -54,7 +55,8 @@ class MulticastSource(RecordSource):
         self, *given: Any, listener: Listener, repair: Repair, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
-        self._listener, self._repair, self._decoder = listener, repair, decoder
+        self._listener, self._repairs, self._decoder = listener, Repairs(repair), decoder
+        self._asked: dict[TopicPartition, float] = {}  # since when a repair is under way
         self._by_lan: set[TopicPartition] = set()
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
         self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
@@ -68,13 +70,13 @@ class MulticastSource(RecordSource):
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        self._listener.look()
+        self._listener.look(wait=True)
         super().open()
 
     def close(self) -> None:
         """Leave the group and Kafka."""
         self._listener.close()
-        self._repair.close()
+        self._repairs.close()
         super().close()
 
     def take(self, most: int, timeout: float) -> list[Message]:
@@ -101,6 +103,11 @@ class MulticastSource(RecordSource):
         return "multicast" if len(self._by_lan) == len(self._next) else "both"
 
     @property
+    def groups(self) -> Sequence[str]:
+        """The multicast groups that are joined."""
+        return self._listener.groups
+
+    @property
     def dropped(self) -> Mapping[str, int]:
         """Datagrams that were not believed or not needed, by reason."""
         return self._listener.dropped
@@ -110,7 +117,7 @@ class MulticastSource(RecordSource):
         while True:
             left = max(0.0, deadline - time.monotonic())
             by_lan = self.way == "multicast"
-            self._listener.listen(min(left, TICK) if by_lan else 0.0)
+            self._listener.listen(min(left, TICK) if by_lan else 0.0, [self._repairs])
             self._settle()
             super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, KAFKA_TICK))
             if self._backlog or left <= 0.0:
@@ -125,6 +132,7 @@ class MulticastSource(RecordSource):
     def _settle(self) -> None:
         """Take what the LAN has for each partition, and choose the way of each."""
         self._follow_assignment()
+        self._take_repairs()
         now = time.monotonic()
         for partition, heard in self._listener.partitions.items():
             heard.advance(self._next[partition])
@@ -140,45 +148,57 @@ class MulticastSource(RecordSource):
         for gone in known.keys() - self._next.keys():
             del known[gone]
             self._by_lan.discard(gone)
+            self._asked.pop(gone, None)
         for partition, offset in self._next.items():
             if partition not in known or known[partition].next > offset:  # new, or given back to us
                 known[partition] = InOrder(offset)
                 self._by_lan.discard(partition)
 
+    def _take_repairs(self) -> None:
+        for partition, gaps, messages, why in self._repairs.answers():
+            if self._asked.pop(partition, None) is None or partition not in self._by_lan:
+                continue
+            if why is not None:
+                self._to_kafka(partition, why)
+                continue
+            offsets = [one.offset() or 0 for one in messages]
+            for gap in gaps:
+                found = messages[bisect_left(offsets, gap.start) : bisect_left(offsets, gap.stop)]
+                self._listener.partitions[partition].fill(gap, found)
+                self.repaired += len(found)
+
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
-        self._hand_out(heard.ready(), sent=True)
-        while gap := heard.gap():
-            if len(gap) > LONG_GAP:
-                return self._to_kafka(partition, f"{len(gap):,} records were lost")
-            try:
-                found = self._repair.fetch(partition, gap)
-            except MissingError as error:
-                return self._to_kafka(partition, str(error))
-            self.repaired += len(found)
-            self._hand_out(found)
-            heard.advance(gap.stop)
-            self._next[partition] = max(self._next[partition], gap.stop)
-            self._hand_out(heard.ready(), sent=True)
+        for messages, was_sent in heard.ready():
+            self._hand_out(partition, messages, was_sent)
+        self._next[partition] = heard.next
+        since = self._asked.get(partition, now)
         if heard.is_silent(now):
             self._to_kafka(partition, "nothing is heard")
-        return None
+        elif now - since > SHORT:
+            self._to_kafka(partition, f"Kafka does not answer for {SHORT:g} s about what was lost")
+        elif partition not in self._asked and (gaps := [*heard.gaps()]):
+            if sum(map(len, gaps)) > LONG_GAP:
+                self._to_kafka(partition, f"{sum(map(len, gaps)):,} records were lost")
+            else:
+                self._repairs.ask(partition, gaps)
+                self._asked[partition] = now
 
-    def _hand_out(self, messages: Iterable[Message], *, sent: bool = False) -> None:
-        """Add *messages* to the backlog; those that the relay *sent* are the channel's."""
-        for message in messages:
-            if super()._takes(message):
-                self._backlog.append(message)
-                if sent and self._judges:
-                    self._carried[position_of(message)] = True
+    def _hand_out(self, partition: TopicPartition, messages: Sequence[Message], was_sent: bool) -> None:
+        """Add *messages* to the backlog; those that a relay sent are the channel's."""
+        if messages and super()._takes(messages[-1]):
+            self._backlog.extend(messages)
+            if was_sent and partition[0] in self._judges:
+                self._carried |= dict.fromkeys(map(position_of, messages), True)
 
     def _to_lan(self, partition: TopicPartition) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
-        self._repair.prepare(partition)
+        self._repairs.ask(partition, ())
         self._by_lan.add(partition)
         log.info("%s[%d]: by multicast from offset %d", *partition, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
         self._by_lan.discard(partition)
+        self._asked.pop(partition, None)
         self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
         log.warning("%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
@@ -193,7 +213,7 @@ class MulticastSource(RecordSource):
 
     def _channel_known(self, channel: Channel) -> None:
         self._judges.pop(channel.topic, None)
-        if channel.condition:
+        if channel.condition and not self._listener.follows:
             self._judges[channel.topic] = channel_judge(channel.condition, channel.survey, self._decoder)
             log.info("%s carries of %s: %s", channel.group, channel.topic, channel.condition)
 
