@@ -94,9 +94,9 @@ ORDER = {
     "multicast": [
         "lite packing positions",
         "announcing outlet",
-        "mapped relay",
-        "listening serve status",
-        "commands",
+        "derived mapped relay",
+        "listening planning serve status",
+        "channel_commands commands",
     ],
     "benchmarks": [
         "model",
@@ -120,7 +120,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
-    "multicast/src/nightwire/multicast": 13,
+    "multicast/src/nightwire/multicast": 15,
     "benchmarks/src/nightwire/benchmarks/scenarios": 14,
 }
 """Rooms that the design gives more sub-packages than that."""

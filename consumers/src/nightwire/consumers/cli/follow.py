@@ -96,13 +96,11 @@ def _write_alerts(
 
 def _telling_way(reader: AlertReader, stream: Iterable[Item]) -> Iterator[Item]:
     """Yield what is in *stream*; say on standard error when the way changes by which it comes."""
-    told = "kafka"
+    way = "kafka"
     for item in stream:
-        way = "multicast and kafka" if reader.way == "both" else reader.way
-        now = f"{way} ({', '.join(reader.groups)})" if way != "kafka" else way
-        if now != told:
-            told = now
-            click.echo(f"alerts come by {now} now", err=True)
+        if reader.way != way:
+            way = reader.way
+            click.echo(f"alerts come by {'more than one way' if way == 'both' else way} now", err=True)
         yield item
 
 

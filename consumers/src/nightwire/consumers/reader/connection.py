@@ -13,12 +13,14 @@ from confluent_kafka import Consumer
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
-from nightwire.consumers.reader.record_filter import RecordFilter
+from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
     AutoGroup,
-    ChannelChoice,
+    ChannelListener,
     ChosenGroupSource,
     ChosenSource,
+    Ear,
+    GroupChoice,
     GroupSource,
     Listener,
     MulticastGroupSource,
@@ -31,7 +33,6 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.datagrams import GroupAddress
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
@@ -55,6 +56,7 @@ class ReadRequest:
         commit_interval: Time between a group's commits. [s]
         where: Condition on alerts; None lets all pass.
         announce: Whether the subscription is told to others.
+        channel: Whether a derived channel that covers *where* may be read.
     """
 
     plan: Plan
@@ -65,6 +67,7 @@ class ReadRequest:
     commit_interval: float
     where: str | None = None
     announce: bool = False
+    channel: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
     Raises:
         TopicError: A topic or a visit does not exist.
         SchemaError: The version that was asked for cannot be had.
+        ValueError: The condition asks for a field that no alert has.
         KafkaException: Kafka cannot be reached.
     """
     ends = request.endpoints
@@ -101,6 +105,8 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         where, of_survey = request.where, request.survey
+        if where is not None:
+            check_fields(where, request.plan.topics, registry)
         record_filter = None if where is None else RecordFilter(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:
@@ -158,8 +164,8 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    if plan.multicast:
-        source = _by_multicast(client, request, plan.multicast, AlertDecoder(registry))
+    if (ear := _ear(request)) is not None:
+        source = _by_ear(client, request, ear, AlertDecoder(registry))
     else:
         source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
     try:
@@ -170,16 +176,25 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     return source
 
 
-def _by_multicast(
-    client: Consumer, request: ReadRequest, group: GroupAddress | AutoGroup, decoder: AlertDecoder
-) -> RecordSource:
+def _ear(request: ReadRequest) -> Ear | None:
+    """Return what hears the topics by another way, where there may be one."""
     plan, bootstrap = request.plan, request.endpoints.kafka
-    if isinstance(group, AutoGroup):
-        choice = ChannelChoice(bootstrap, plan.topics, request.where, request.survey, group.interface)
-        listener = Listener(None, bootstrap, plan.topics, choice)
-    else:
-        listener = Listener(group, bootstrap, plan.topics)
-    legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
+    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+    if isinstance(plan.multicast, AutoGroup):
+        choice = GroupChoice(bootstrap, named, request.where, plan.multicast.interface)
+        return Listener(None, bootstrap, plan.topics, choice)
+    if plan.multicast:
+        return Listener(plan.multicast, bootstrap, plan.topics)
+    live = plan.follow and plan.visit is None and plan.choose is None
+    if request.where is None or not (request.channel and live):
+        return None
+    surveys = {topic: name for topic, name in named.items() if known_survey(name)}
+    return ChannelListener(bootstrap, surveys, request.where) if surveys else None
+
+
+def _by_ear(client: Consumer, request: ReadRequest, ear: Ear, decoder: AlertDecoder) -> RecordSource:
+    plan, repair = request.plan, Repair(request.endpoints.kafka)
+    legs: dict[str, Any] = {"listener": ear, "repair": repair, "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)

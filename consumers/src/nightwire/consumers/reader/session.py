@@ -1,7 +1,7 @@
 """A reader between its first use and its end, and the streams that are read from it."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Generic, Self, TypeVar
 
@@ -42,11 +42,6 @@ class ReaderSession:
     def way(self) -> str:
         """Where records come from now."""
         return self._connection.loop.source.way if self._connection else "kafka"
-
-    @property
-    def groups(self) -> Sequence[str]:
-        """The multicast groups that are joined."""
-        return self._connection.loop.source.groups if self._connection else ()
 
     @property
     def dropped(self) -> Mapping[str, int]:

@@ -1,9 +1,10 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
+from nightwire.consumers.source.channels import ChannelListener, GroupChoice
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
-    ChannelChoice,
+    Ear,
     Listener,
     MulticastGroupSource,
     MulticastSource,
@@ -25,9 +26,11 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 __all__ = [
     "OFFSET_TIMEOUT",
     "AutoGroup",
-    "ChannelChoice",
+    "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
+    "Ear",
+    "GroupChoice",
     "GroupError",
     "GroupSource",
     "Listener",

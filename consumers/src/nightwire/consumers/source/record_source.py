@@ -100,11 +100,6 @@ class RecordSource:
         return "kafka"
 
     @property
-    def groups(self) -> Sequence[str]:
-        """The multicast groups that are joined."""
-        return ()
-
-    @property
     def dropped(self) -> Mapping[str, int]:
         """Datagrams that were dropped, by reason; from Kafka none comes."""
         return {}

@@ -25,6 +25,7 @@ class Held(NamedTuple):
         messages: The records; None where Kafka has to be asked for the one.
         size: Their length. [byte]
         was_sent: Whether a relay sent them; what was fetched may not be the channel's.
+        since: When it was heard. [s, any steady clock]
     """
 
     previous: int
@@ -32,6 +33,7 @@ class Held(NamedTuple):
     messages: Sequence[Message] | None
     size: int
     was_sent: bool = True
+    since: float = float("-inf")
 
 
 class InOrder:
@@ -39,10 +41,11 @@ class InOrder:
 
     Args:
         next_offset: The first offset that is wanted.
+        patience: How long what lacks is waited for, after what follows it was heard. [s]
     """
 
-    def __init__(self, next_offset: int) -> None:
-        self.next = next_offset
+    def __init__(self, next_offset: int, patience: float = 0.0) -> None:
+        self.next, self._patience = next_offset, patience
         self.last = -1  # the highest offset that was sent, as far as is known
         self._done = -1  # the highest that a relay has looked at
         self._epoch: int | None = None
@@ -79,6 +82,32 @@ class InOrder:
         self._done = max(self._done, beat.done)
         return None
 
+    def vouch(self, known: range, message: Message | None, now: float) -> None:
+        """Take note that of the offsets *known* the last alone is the channel's, or none.
+
+        Args:
+            known: Offsets.
+            message: The record at the last of them; None where there is none.
+            now: The time. [s, any steady clock]
+        """
+        self._heard_at = now
+        before = self._held.get(known.start)
+        if known.stop > self.next and (before is None or before.last < known.stop - 1):
+            size = 0 if message is None else len(message.value() or b"")
+            messages = [] if message is None else [message]
+            self.hold(known.start, Held(known.start - 1, known.stop - 1, messages, size, since=now))
+
+    def confirm(self, now: float) -> None:
+        """Take note that nothing was missed until *now*."""
+        self._heard_at = now
+
+    def reset(self) -> None:
+        """Forget what was heard: it comes another way from now on."""
+        self._heard_at = float("-inf")
+        while self._order:
+            self._drop(0)
+        self.forget_end()
+
     def whole(self, one: Datagram) -> bytes | None:
         """Return the body of the record of which *one* is a part, once all parts are there."""
         if one.chunks == 1:
@@ -112,7 +141,7 @@ class InOrder:
         """Yield the records that follow on what was handed out, and whether a relay sent them."""
         while self._order:
             first = self._order[0]
-            previous, last, messages, _, was_sent = self._held[first]
+            previous, last, messages, _, was_sent, _ = self._held[first]
             if last >= self.next:
                 if previous >= self.next or messages is None:
                     return
@@ -126,13 +155,18 @@ class InOrder:
         """Yield what Kafka has to be asked for, after `ready` gave all it had."""
         at = self.next
         for first in self._order:
-            previous, last, messages, _, _ = self._held[first]
+            previous, last, messages, *_ = self._held[first]
             end = (first if messages is None else previous) + 1
             if end > at and last >= at:
                 yield range(at, end)
             at = max(at, last + 1)
         if at <= self.last:
             yield range(at, self.last + 1)
+
+    def overdue(self, now: float) -> list[range]:
+        """Return the `gaps`, where these were waited for long enough."""
+        waits = bool(self._order) and now - self._held[self._order[0]].since < self._patience
+        return [] if waits else [*self.gaps()]
 
     def advance(self, next_offset: int) -> None:
         """Go on at *next_offset*: what lies before it came from Kafka."""

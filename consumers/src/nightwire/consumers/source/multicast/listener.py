@@ -8,11 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaException, Message
 
-from nightwire.consumers.source.multicast.choice import ChannelChoice
 from nightwire.consumers.source.multicast.in_order import SILENCE, Held, InOrder
 from nightwire.core.channels import ChannelMapping
 from nightwire.core.datagrams import (
@@ -48,8 +47,28 @@ LOOK_AGAIN = (0.2, 30.0)
 as they are, for others may send to the group as well. [s]"""
 CHOICE = 0.1
 """Time between two looks at which channels are the ones to listen to. [s]"""
+TICK = 0.01
+"""Longest wait for the topic itself, while the LAN may have something. [s]"""
 UNKNOWN = frozenset({"foreign", "unknown_key", "unsigned"})
 """Reasons that may be a channel, or a key, which is not known yet."""
+
+
+class Choice(Protocol):
+    """Chooses channels.
+
+    Attributes:
+        interface: Name or address of the interface on which their groups are joined.
+    """
+
+    interface: str
+
+    def chosen(self) -> Mapping[str, ChannelMapping]:
+        """Return the channel to listen to, by topic."""
+        ...
+
+    def close(self) -> None:
+        """Choose no more."""
+        ...
 
 
 @dataclass(eq=False)
@@ -87,12 +106,14 @@ class Listener:
         GroupAddressError: The group cannot be joined.
     """
 
+    patience, tick = 0.0, TICK
+
     def __init__(
         self,
         address: GroupAddress | None,
         bootstrap: str,
         topics: Sequence[str],
-        choice: ChannelChoice | None = None,
+        choice: Choice | None = None,
     ) -> None:
         self._bootstrap, self._topics, self._choice = bootstrap, topics, choice
         self.partitions: dict[TopicPartition, InOrder] = {}
@@ -111,9 +132,9 @@ class Listener:
         return self._choice is not None
 
     @property
-    def groups(self) -> Sequence[str]:
-        """The groups that are joined."""
-        return [*self._joined]
+    def name(self) -> str:
+        """What is listened to."""
+        return " ".join(["multicast", *([*self._joined][-1:] if self.follows else [])])
 
     def look(self, *, wait: bool = False) -> None:
         """Read again which channels there are, and by what keys they are signed; *wait* for it."""
@@ -138,6 +159,9 @@ class Listener:
         if unknown and now >= self._look_at:
             self.look()
             self._look_at = time.monotonic() + self._pauses.next()
+
+    def end_of(self, _partition: TopicPartition) -> None:
+        """Say that silence tells enough: a relay has a heartbeat."""
 
     def close(self) -> None:
         """Leave the groups."""

@@ -26,6 +26,10 @@ CONTAINED = -1
 BEYOND = "a number is too large to be computed with"
 
 
+MOST_ODDITIES = 20
+"""Most different oddities that are said."""
+
+
 class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these fields must be read in another way
     """Some fields cannot be read as columns; *paths* are theirs."""
 
@@ -50,6 +54,21 @@ class Judgement:
     faults: Mapping[int, str] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
+
+
+class Oddities:
+    """What is odd about the alerts that conditions judge, each said once, and not without end."""
+
+    def __init__(self) -> None:
+        self._said = set[str]()
+
+    def of(self, said: Judgement, of_survey: str) -> list[str]:
+        """Return what is new: fields that no alert has, and why alerts could not be judged."""
+        unknown = [f"alerts of {of_survey} have no field {path}: it is NULL" for path in sorted(said.unknown)]
+        found = [one for one in dict.fromkeys([*unknown, *said.faults.values()]) if one not in self._said]
+        found = found[: MOST_ODDITIES - len(self._said)]
+        self._said.update(found)
+        return found
 
 
 class Condition:
