@@ -38,6 +38,7 @@ from nightwire.core.datagrams.group_address import (
     open_receiver,
     open_sender,
     parse_group,
+    parse_groups,
 )
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "open_sender",
     "packs",
     "parse_group",
+    "parse_groups",
     "read_channels",
     "room_in",
     "split",
