@@ -35,7 +35,7 @@ class Judge:
 def source(judge: Judge, *values: bytes) -> MulticastSource:
     """Return a source with a backlog, of a channel with a condition."""
     unused: Any = SimpleNamespace(
-        partitions={}, patience=0.0, tick=0.01, listen=lambda _seconds, _answers: None
+        partitions={}, patience=0.0, tick=0.0, listen=lambda _seconds, _answers: None
     )
     plan = Plan(topics=["alerts.sim"], group=None, since=None, last=None, start=None, follow=True)
     one = MulticastSource(Consumer(NOBODY), plan, listener=unused, repair=unused, decoder=unused)

@@ -225,6 +225,9 @@ class MulticastSource(RecordSource):
                 self._to_kafka(partition, "nobody says what of it is wanted")
             elif was_silent:
                 heard.confirm(time.monotonic())
+            elif messages and self._listener.patience and heard.strays(time.monotonic()):
+                self._hand_out_ready(partition, heard)
+                self._to_kafka(partition, "others write there too")
 
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
         self._hand_out_ready(partition, heard)
@@ -279,7 +282,8 @@ class MulticastSource(RecordSource):
         self._silent.discard(partition)
         self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
-        log.warning("%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
+        level = logging.INFO if self._listener.patience else logging.WARNING  # channels come and go
+        log.log(level, "%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
         try:
             self._consumer.seek(place)
             self._consumer.resume([place])
