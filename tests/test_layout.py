@@ -94,8 +94,9 @@ ORDER = {
     "multicast": [
         "lite packing positions",
         "announcing outlet",
-        "derived mapped relay",
-        "listening planning serve status",
+        "mapped planning relay",
+        "derived listening serve",
+        "status",
         "channel_commands commands",
     ],
     "benchmarks": [

@@ -40,22 +40,51 @@ def channel() -> None:
 @topic_argument
 @click.argument("name")
 @click.option("--where", "condition", required=True, metavar="CONDITION", help="Its alerts, in SQL.")
+@click.option(
+    "--group",
+    metavar="GROUP:PORT",
+    help="Have relays with --mapped send it to this multicast group, instead of copying it.",
+)
+@click.option("--full", is_flag=True, help="The group carries alerts whole, not in their lite form.")
+@click.option(
+    "--priority",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Channels of a higher one are sent first, and alone where a relay's --rate does not suffice.",
+)
+@click.option("--derived", is_flag=True, help="With --group, have sources copy it as well.")
 @bootstrap_option
-def add(topic: str, name: str, condition: str, bootstrap: str | None) -> None:
-    """Have sources copy the alerts that meet a condition to a channel.
+def add(
+    topic: str,
+    name: str,
+    condition: str,
+    group: str | None,
+    derived: bool,
+    bootstrap: str | None,
+    **more: Any,
+) -> None:
+    """Have sources copy the alerts that meet a condition to a channel, or relays send them.
 
-    A channel of the same NAME gets the new condition.
+    A channel of the same NAME gets the new condition, or goes to the new group: nothing is lost or
+    comes twice.
 
     \b
-    Example:
+    Examples:
       nightwire channel add alerts.lsst bright --where "magnitude < 19"
+      nightwire channel add alerts.lsst all --where TRUE --group 239.10.0.1:5400
+      nightwire channel add alerts.lsst hot --where "snr > 50" --group 239.10.0.2:5400 --priority 1
     """
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.derived import make_channel
 
-    made = make_channel(enter(find_endpoints(bootstrap).kafka), topic, name, condition)
-    click.echo(f"{made.key}: sources copy alerts where {condition}", err=True)
+    if not group and (more["full"] or more["priority"]):
+        raise click.UsageError("--full and --priority are about a --group")
+    carried = {"derived": derived, "group": group, **more} if group else {}
+    made = make_channel(enter(find_endpoints(bootstrap).kafka), topic, name, condition, **carried)
+    how = [*["sources copy"] * made.derived, *[f"relays send to {made.group}"] * bool(made.group)]
+    click.echo(f"{made.key}: {' and '.join(how)} alerts where {condition}", err=True)
 
 
 @channel.command("list")

@@ -8,9 +8,10 @@ from nightwire.multicast.planning.measuring import (
     traffic_of,
 )
 from nightwire.multicast.planning.plan import Change, Demand, Settings, name_of, plan
-from nightwire.multicast.planning.service import PlanError, Planner, Sample, end_of, put
+from nightwire.multicast.planning.service import LEAD, PlanError, Planner, Sample, end_of, put
 
 __all__ = [
+    "LEAD",
     "Change",
     "Demand",
     "NothingToMeasureError",
