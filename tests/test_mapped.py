@@ -153,6 +153,30 @@ def test_a_channel_moves_every_second_under_load_and_nothing_is_lost_or_doubled(
     assert len({place[1:] for place in spy.sent}) == count
 
 
+def test_a_mapped_relay_is_killed_while_its_channel_moves_and_another_takes_over(
+    kafka: str, topic: str, tmp_path: Path
+) -> None:
+    groups = [free_group() for _ in range(2)]
+    channel, count = mapping(topic, "all", groups[0]), 2000
+    put(kafka, [channel])
+    with running_relay(tmp_path / "one", kafka, topic, "--mapped") as first:
+        one = reader_of(kafka, topic, count)
+        with (
+            running_relay(tmp_path / "two", kafka, topic, "--mapped"),
+            remapped(kafka, channel, groups, 2.0),
+        ):
+            for begin in range(0, count, 20):
+                write_alerts(kafka, topic, range(begin, begin + 20))
+                if begin == 400:
+                    first.kill()
+                    first.wait()
+                time.sleep(0.1)
+            one.join(90)
+    assert len(one.places) == len({*one.places}) == count
+    assert all(offsets == sorted(offsets) for offsets in by_partition(one.places).values())
+    assert one.ways[-1].startswith("multicast")
+
+
 def test_channels_are_planned_shown_made_kept_and_heard(
     kafka: str, registry_url: str, tmp_path: Path
 ) -> None:
