@@ -93,9 +93,9 @@ ORDER = {
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
         "lite packing positions sender",
-        "announcing relay",
+        "announcing derived relay",
         "listening serve status",
-        "commands",
+        "channel_commands commands",
     ],
     "benchmarks": [
         "model",

@@ -101,6 +101,11 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
     help="Listen to what a relay sends to this group (nightwire relay); what is lost is read from Kafka, and "
     "all is while nothing is heard.",
 )
+@click.option(
+    "--channel/--no-channel",
+    default=True,
+    help="With --where beside a TOPIC, read a derived channel that covers it, where there is one.",
+)
 @click.option("--interface", metavar="NAME", help="Network interface, or its address, to listen on.")
 @click.option(
     "--dedup",

@@ -15,8 +15,10 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    ChannelListener,
     ChosenGroupSource,
     ChosenSource,
+    Ear,
     GroupSource,
     Listener,
     MulticastGroupSource,
@@ -29,7 +31,6 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.datagrams import GroupAddress
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
@@ -53,6 +54,7 @@ class ReadRequest:
         commit_interval: Time between a group's commits. [s]
         where: Condition on alerts; None lets all pass.
         announce: Whether the subscription is told to others.
+        channel: Whether a derived channel that covers *where* may be read.
     """
 
     plan: Plan
@@ -63,6 +65,7 @@ class ReadRequest:
     commit_interval: float
     where: str | None = None
     announce: bool = False
+    channel: bool = True
 
 
 @dataclass(frozen=True)
@@ -159,8 +162,8 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    if plan.multicast:
-        source = _by_multicast(client, request, plan.multicast, AlertDecoder(registry))
+    if (ear := _ear(request)) is not None:
+        source = _by_ear(client, request, ear, AlertDecoder(registry))
     else:
         source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
     try:
@@ -171,12 +174,22 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     return source
 
 
-def _by_multicast(
-    client: Consumer, request: ReadRequest, address: GroupAddress, decoder: AlertDecoder
-) -> RecordSource:
+def _ear(request: ReadRequest) -> Ear | None:
+    """Return what hears the topics by another way, where there may be one."""
     plan, bootstrap = request.plan, request.endpoints.kafka
-    listener = Listener(address, bootstrap, plan.topics)
-    legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
+    if plan.multicast:
+        return Listener(plan.multicast, bootstrap, plan.topics)
+    live = plan.follow and plan.visit is None and plan.choose is None
+    if request.where is None or not (request.channel and live):
+        return None
+    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+    surveys = {topic: name for topic, name in named.items() if known_survey(name)}
+    return ChannelListener(bootstrap, surveys, request.where) if surveys else None
+
+
+def _by_ear(client: Consumer, request: ReadRequest, ear: Ear, decoder: AlertDecoder) -> RecordSource:
+    plan, repair = request.plan, Repair(request.endpoints.kafka)
+    legs: dict[str, Any] = {"listener": ear, "repair": repair, "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)

@@ -81,6 +81,8 @@ class AlertReader:
             are read on which it holds.  It is judged before they are decoded, on what was written,
             whatever *as_version* is; *limit* and *timeout* are about what passes, *last* about what
             is judged.  Damage in what does not pass may not be seen.
+        channel: Read, where there is one, a derived channel that covers *where*: the same alerts by
+            fewer bytes.
         announce: Tell others what is read here, and by which condition, as long as it is: a record
             in the topic ``subscriptions``.  Where that cannot be, the log says so once.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
@@ -115,6 +117,7 @@ class AlertReader:
         window: int = WINDOW,
         survey: str | None = None,
         where: str | None = None,
+        channel: bool = True,
         announce: bool = False,
         as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
@@ -141,7 +144,8 @@ class AlertReader:
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
-        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, where, announce)
+        wanted = where, announce, channel
+        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, *wanted)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
         self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
 
@@ -162,7 +166,7 @@ class AlertReader:
 
     @property
     def filtered(self) -> int:
-        """Alerts that *where* left out."""
+        """Alerts that *where* left out, of those that came here."""
         return self._session.counts.filtered
 
     @property
@@ -177,7 +181,9 @@ class AlertReader:
 
     @property
     def way(self) -> str:
-        """Where alerts come from now: ``kafka``, ``multicast``, or ``both``, by partition."""
+        """Where alerts come from now: ``kafka``, ``multicast``, ``channel NAME of TOPIC``, or
+        ``both``, where that differs by partition.
+        """
         return self._session.way
 
     @property

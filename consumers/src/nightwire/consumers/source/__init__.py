@@ -1,8 +1,10 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
+from nightwire.consumers.source.channels import ChannelListener
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    Ear,
     Listener,
     MulticastGroupSource,
     MulticastSource,
@@ -23,8 +25,10 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
+    "Ear",
     "GroupError",
     "GroupSource",
     "Listener",

@@ -23,11 +23,20 @@ class Held(NamedTuple):
         previous: The offset sent before it.
         message: The record; None where Kafka has to be asked for it.
         size: Its length. [byte]
+        since: When it was heard. [s, any steady clock]
+        nothing: Whether there is no record: all up to here is not the channel's.
     """
 
     previous: int
     message: Message | None
     size: int
+    since: float = float("-inf")
+    nothing: bool = False
+
+    @property
+    def unknown(self) -> bool:
+        """Whether Kafka has to be asked for the record."""
+        return self.message is None and not self.nothing
 
 
 class InOrder:
@@ -35,10 +44,11 @@ class InOrder:
 
     Args:
         next_offset: The first offset that is wanted.
+        patience: How long what lacks is waited for, after what follows it was heard. [s]
     """
 
-    def __init__(self, next_offset: int) -> None:
-        self.next = next_offset
+    def __init__(self, next_offset: int, patience: float = 0.0) -> None:
+        self.next, self._patience = next_offset, patience
         self.last = -1  # the highest offset that was sent, as far as is known
         self._epoch: int | None = None
         self._heard_at, self._beat = float("-inf"), -1
@@ -71,6 +81,32 @@ class InOrder:
         self._beat, self._heard_at, self.last = sent, now, max(self.last, beat.last)
         return None
 
+    def vouch(self, known: range, message: Message | None, now: float) -> str | None:
+        """Take note that of the offsets *known* the last alone is the channel's, or none.
+
+        Args:
+            known: Offsets.
+            message: The record at the last of them; None where there is none.
+            now: The time. [s, any steady clock]
+        """
+        self._heard_at = now
+        if known.stop <= self.next or known.stop - 1 in self._held:
+            return "replayed"
+        size = 0 if message is None else len(message.value() or b"")
+        self.hold(known.stop - 1, Held(known.start - 1, message, size, now, message is None))
+        return None
+
+    def confirm(self, now: float) -> None:
+        """Take note that nothing was missed until *now*."""
+        self._heard_at = now
+
+    def reset(self) -> None:
+        """Forget what was heard: it comes another way from now on."""
+        self._heard_at = float("-inf")
+        while self._order:
+            self._drop_first()
+        self.forget_end()
+
     def whole(self, one: Datagram) -> bytes | None:
         """Return the body of the record of which *one* is a part, once all parts are there."""
         if one.chunks == 1:
@@ -97,21 +133,27 @@ class InOrder:
     def ready(self) -> Iterator[Message]:
         """Yield the records that follow on what was handed out."""
         while self._order:
-            previous, message, _ = self._held[self._order[0]]
+            first = self._held[self._order[0]]
             if self._order[0] >= self.next:
-                if previous >= self.next or message is None:
+                if first.previous >= self.next or first.unknown:
                     return
                 self.next = self._order[0] + 1
-                yield message
+                if first.message is not None:
+                    yield first.message
             self._drop_first()
 
     def gap(self) -> range:
         """Return the offsets that Kafka has to be asked for, after `ready` gave all it had."""
         if not self._order:
             return range(self.next, self.last + 1)
-        first = self._order[0]
-        previous, message, _ = self._held[first]
-        return range(self.next, (first if message is None else previous) + 1)
+        first = self._held[self._order[0]]
+        return range(self.next, (self._order[0] if first.unknown else first.previous) + 1)
+
+    def overdue(self, now: float) -> range:
+        """Return `gap`, where it was waited for long enough."""
+        found = self.gap()
+        waits = bool(found and self._order) and now - self._held[self._order[0]].since < self._patience
+        return range(self.next, self.next) if waits else found
 
     def advance(self, next_offset: int) -> None:
         """Go on at *next_offset*: what lies before it came from Kafka."""

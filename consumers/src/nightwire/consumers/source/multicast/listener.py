@@ -35,6 +35,8 @@ AT_ONCE = 512
 LOOK_AGAIN = (2.0, 30.0)
 """Time between two looks at what channels there are: the first, and the longest while these stay
 as they are, for others may send to the group as well. [s]"""
+TICK = 0.01
+"""Longest wait for the topic itself, while the LAN may have something. [s]"""
 UNKNOWN = frozenset({"foreign", "unknown_key", "unsigned"})
 """Reasons that may be a channel, or a key, which is not known yet."""
 
@@ -50,6 +52,8 @@ class Listener:
     Raises:
         GroupAddressError: The group cannot be joined.
     """
+
+    name, patience, tick = "multicast", 0.0, TICK
 
     def __init__(self, address: GroupAddress, bootstrap: str, topics: Sequence[str]) -> None:
         self._address, self._bootstrap, self._topics = address, bootstrap, topics
@@ -90,6 +94,9 @@ class Listener:
         if unknown and now >= self._look_at:
             self.look()
             self._look_at = time.monotonic() + self._pauses.next()
+
+    def end_of(self, _partition: TopicPartition) -> None:
+        """Say that silence tells enough: a relay has a heartbeat."""
 
     def close(self) -> None:
         """Leave the group."""

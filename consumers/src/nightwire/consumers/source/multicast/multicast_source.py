@@ -1,24 +1,24 @@
-"""A reader's records by multicast: from the LAN while it is heard, from Kafka while it is not.
+"""A reader's records by another way than their topic, while it is heard: by multicast, say.
 
-A partition begins in Kafka.  When what the LAN says joins what was handed out, Kafka's fetching is
-paused and the LAN hands out; what it loses is repaired by offset.  When it is silent, or has lost
-very much, the partition goes back to Kafka, where it goes on at the same offset.
+A partition begins in its topic.  When what the LAN says joins what was handed out, the topic's
+fetching is paused and the LAN hands out; what it loses is repaired by offset.  When it is silent,
+or has lost very much, the partition goes back to the topic, where it goes on at the same offset.
+The topic of a derived channel is heard as a LAN is.
 """
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.in_order import InOrder
-from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.repair import MissingError, Repair
-from nightwire.consumers.source.record_source import RecordSource, position_of
+from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
 from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import AlertDecoder, RegistryAwayError
@@ -35,23 +35,69 @@ MOST_STALE = 10_000
 """Verdicts about records that went to others, before they are forgotten."""
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
-KAFKA_TICK = 0.01
-"""Longest wait for Kafka while the LAN may have something. [s]"""
+
+
+class Ear(Protocol):
+    """What hears records of a topic by another way.
+
+    Attributes:
+        partitions: What was heard, by partition; the source says which are wanted.
+        on_channel: Is called with each multicast channel that becomes known.
+    """
+
+    partitions: dict[TopicPartition, InOrder]
+    on_channel: Callable[[Channel], None]
+
+    @property
+    def name(self) -> str:
+        """Name of the way."""
+        ...
+
+    @property
+    def patience(self) -> float:
+        """How long what lacks is waited for. [s]"""
+        ...
+
+    @property
+    def tick(self) -> float:
+        """Longest wait for the topic while there may be something to be heard. [s]"""
+        ...
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """What was heard and not believed or not needed, by reason."""
+        ...
+
+    def look(self) -> None:
+        """Learn what is to be heard."""
+        ...
+
+    def listen(self, timeout: float) -> None:
+        """Take what has come, or what comes first within *timeout* [s]."""
+        ...
+
+    def end_of(self, partition: TopicPartition) -> int | None:
+        """Return where a silent *partition* ends; None where silence is enough to leave."""
+        ...
+
+    def close(self) -> None:
+        """Hear no more."""
+        ...
 
 
 class MulticastSource(RecordSource):
-    """Records by assignment, by multicast where it is heard.
+    """Records by assignment, by another way where it is heard.
 
     Args:
         given: What `RecordSource` takes.
-        listener: Hears the group.
+        listener: Hears it.
         repair: Fetches what was lost.
         decoder: Reads alerts as they were written, for channels with a condition.
         more: What else a source takes.
     """
 
     def __init__(
-        self, *given: Any, listener: Listener, repair: Repair, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: Ear, repair: Repair, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
         self._listener, self._repair, self._decoder = listener, repair, decoder
@@ -95,10 +141,14 @@ class MulticastSource(RecordSource):
 
     @property
     def way(self) -> str:
-        """Where records come from now: ``multicast``, ``kafka``, or ``both``, by partition."""
+        """Where records come from now: ``kafka``, as the listener says, or ``both``."""
         if not self._by_lan:
             return "kafka"
-        return "multicast" if len(self._by_lan) == len(self._next) else "both"
+        return self._listener.name if self._all_by_lan else "both"
+
+    @property
+    def _all_by_lan(self) -> bool:
+        return bool(self._by_lan) and len(self._by_lan) == len(self._next)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -109,10 +159,10 @@ class MulticastSource(RecordSource):
         deadline = time.monotonic() + timeout
         while True:
             left = max(0.0, deadline - time.monotonic())
-            by_lan = self.way == "multicast"
+            by_lan = self._all_by_lan
             self._listener.listen(min(left, TICK) if by_lan else 0.0)
             self._settle()
-            super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, KAFKA_TICK))
+            super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, self._listener.tick))
             if self._backlog or left <= 0.0:
                 return
 
@@ -142,25 +192,45 @@ class MulticastSource(RecordSource):
             self._by_lan.discard(gone)
         for partition, offset in self._next.items():
             if partition not in known or known[partition].next > offset:  # new, or given back to us
-                known[partition] = InOrder(offset)
+                known[partition] = InOrder(offset, self._listener.patience)
                 self._by_lan.discard(partition)
 
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
         self._hand_out(heard.ready(), sent=True)
-        while gap := heard.gap():
-            if len(gap) > LONG_GAP:
-                return self._to_kafka(partition, f"{len(gap):,} records were lost")
-            try:
-                found = self._repair.fetch(partition, gap)
-            except MissingError as error:
-                return self._to_kafka(partition, str(error))
-            self.repaired += len(found)
-            self._hand_out(found)
-            heard.advance(gap.stop)
-            self._next[partition] = max(self._next[partition], gap.stop)
+        why: str | None = None
+        while why is None and (gap := heard.overdue(now)):
+            why = self._fetch_gap(partition, heard, gap)
             self._hand_out(heard.ready(), sent=True)
-        if heard.is_silent(now):
-            self._to_kafka(partition, "nothing is heard")
+        self._next[partition] = max(self._next[partition], heard.next)
+        if why is None and heard.is_silent(now):
+            why = self._silence(partition, heard, now)
+        if why is not None:
+            self._to_kafka(partition, why)
+
+    def _fetch_gap(self, partition: TopicPartition, heard: InOrder, gap: range) -> str | None:
+        """Hand out what the topic has in *gap*; return why that cannot be."""
+        if len(gap) > LONG_GAP:
+            return f"{len(gap):,} records were lost"
+        try:
+            found = self._repair.fetch(partition, gap)
+        except MissingError as error:
+            return str(error)
+        self.repaired += len(found)
+        self._hand_out(found)
+        heard.advance(gap.stop)
+        self._next[partition] = max(self._next[partition], gap.stop)
+        return None
+
+    def _silence(self, partition: TopicPartition, heard: InOrder, now: float) -> str | None:
+        """Return why a silent partition is left; None where nothing was missed."""
+        if (end := self._listener.end_of(partition)) is None:
+            return "nothing is heard"
+        before = self.repaired
+        if gap := range(heard.next, end):
+            why = self._fetch_gap(partition, heard, gap)
+            if why or self.repaired > before:
+                return why or "nobody says what of it is wanted"
+        heard.confirm(now)
         return None
 
     def _hand_out(self, messages: Iterable[Message], *, sent: bool = False) -> None:
@@ -175,7 +245,7 @@ class MulticastSource(RecordSource):
         self._consumer.pause([TopicPartitionOffset(*partition)])
         self._repair.prepare(partition)
         self._by_lan.add(partition)
-        log.info("%s[%d]: by multicast from offset %d", *partition, self._next[partition])
+        log.info("%s[%d]: by %s from offset %d", *partition, self._listener.name, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
         self._by_lan.discard(partition)
@@ -214,4 +284,24 @@ class MulticastSource(RecordSource):
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):
-    """Records of a member of a group, by multicast where it is heard."""
+    """Records of a member of a group, by another way where it is heard."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._taken: dict[TopicPartition, int] = {}  # offsets after what was handed out
+
+    def take(self, most: int, timeout: float) -> list[Message]:
+        """Return the next records, as `MulticastSource` and `GroupSource` do."""
+        self._pass_over()
+        messages = super().take(most, timeout)
+        self._taken |= next_offsets(messages)
+        return messages
+
+    def _pass_over(self) -> None:
+        """What is not heard, since it is not wanted, is done with what came before it."""
+        if self._backlog:
+            return
+        for partition in self._by_lan & self._next.keys():
+            done = self._done.get(partition, self._begun.get(partition, 0))
+            if self._taken.get(partition, 0) <= done < self._next[partition]:
+                self.mark_done({partition: self._next[partition]})

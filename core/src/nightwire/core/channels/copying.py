@@ -1,0 +1,246 @@
+"""A source's channels: what it wrote is judged, and copied to the channels' topics.
+
+It is a side line of the source, in a thread, with a producer of its own: what goes wrong here is
+never the source's, and costs only speed, for readers fetch from the topic what nobody vouches for.
+So it neither waits nor repeats more than librdkafka does.
+"""
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from nightwire.core.channels.mapping import ChannelMapping
+from nightwire.core.channels.table import ChannelFollower
+from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
+from nightwire.core.kafka import admin, producer
+from nightwire.schemas.topics import channel
+
+if TYPE_CHECKING:
+    from nightwire.core.channels.judging import ChannelJudges
+
+log = logging.getLogger("nightwire.channels")
+
+Delivered = Callable[[Message], None]
+
+GATHER = 0.02
+"""Time in which records gather, to be judged together. [s]"""
+AT_ONCE = 1024
+"""Most records that are judged together."""
+MARKS = 0.2
+"""Longest time until it is said of a record that it is no channel's. [s]"""
+LOOK = 0.5
+"""Time between two looks at which channels there are. [s]"""
+AGAIN = 5.0
+"""Time until it is looked again whether the topic of a channel is there. [s]"""
+MOST_WAITING = 64 << 20
+"""Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""
+GOODBYE = 2.0
+"""Longest wait at the end. [s]"""
+COPIES: dict[str, Any] = {
+    "enable_idempotence": False,
+    "acks": 1,
+    "linger_ms": 5,
+    "delivery_timeout_ms": 10_000,
+    "delivery_report_only_error": True,
+}
+"""What is lost is repaired, and what comes twice is dropped: so nothing is paid against either."""
+
+
+class _Made(NamedTuple):
+    """A channel that is copied to its *topic*; the *number* is its own."""
+
+    name: str
+    topic: str
+    number: int
+
+
+class ChannelCopies:
+    """The channels of what a source writes to *topic*, from `start` to `close`.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        topic: Where the source writes.
+        of_survey: Whose alerts.
+        registry: Knows the schemas of what it writes.
+
+    Attributes:
+        active: Whether there are channels: only then `delivered` has to be called.
+        copied: Records copied, by channel.
+        lost: Copies that Kafka did not take, and records that were not judged.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, of_survey: str, registry: Any) -> None:
+        self._bootstrap, self._topic, self._survey, self._registry = bootstrap, topic, of_survey, registry
+        self.active, self.copied, self.lost = False, Counter[str](), 0
+        self._taken, self._done = 0, 0  # [byte]
+        self._waiting: deque[Message | None] = deque()  # None where a transaction ended
+        self._wake, self._leave, self._left = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="channels", daemon=True)
+        self._judges: ChannelJudges | None = None
+        self._made: list[_Made] = []
+        self._said: list[tuple[str, int]] = []  # the channels, as they were last seen
+        self._runs: dict[int, Runs] = {}  # by partition
+        self._untold = False  # whether something is written of which no channel was told
+        self._marks_at = self._look_at = float("-inf")
+
+    def start(self) -> None:
+        """Begin to follow which channels there are."""
+        self._thread.start()
+
+    def delivered(self, message: Message) -> None:
+        """Take *message*, which Kafka has acknowledged; from one thread at a time, in no time."""
+        size = len(message.value() or b"")
+        if self._taken - self._done > MOST_WAITING:
+            self.lost += 1
+            return
+        self._taken += size
+        self._waiting.append(message)
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def committed(self, messages: Sequence[Message]) -> None:
+        """Take *messages*, all that a transaction wrote, now that it is over."""
+        for message in messages:
+            self.delivered(message)
+        self._waiting.append(None)
+
+    def after(self, then: Delivered | None, take: Delivered | None = None) -> Delivered | None:
+        """Return what is to be called with an acknowledged message: *then*, and what takes it.
+
+        Args:
+            then: What would be called without channels.
+            take: Takes the message where there are channels; by default `delivered`.
+        """
+        second = take or self.delivered
+        if then is None or not self.active:
+            return second if self.active else then
+        first = then
+
+        def both(message: Message) -> None:
+            first(message)
+            second(message)
+
+        return both
+
+    def close(self) -> None:
+        """Copy what waits, for a moment."""
+        if self._thread.is_alive():
+            self._leave.set()
+            self._wake.set()
+            self._left.wait(2 * GOODBYE)
+
+    def _run(self) -> None:
+        with ChannelFollower(self._bootstrap) as channels:
+            while not self._leave.is_set():
+                self._wake.wait(MARKS if self._untold else LOOK)
+                self._guarded(lambda: self._follow(channels))
+                self._leave.wait(GATHER if self._waiting else 0.0)
+                self._wake.clear()
+                self._guarded(self._copy_all)
+            self._guarded(self._finish)
+            self.active = False
+            self._left.set()
+
+    @cached_property
+    def _producer(self) -> Producer:
+        return producer(self._bootstrap, **COPIES)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do *work*; where it fails nothing is vouched for, and readers fetch it."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is never the source's
+            log.warning("channels of %s: %s", self._topic, error)
+            self._runs.clear()
+
+    def _follow(self, channels: ChannelFollower) -> None:
+        """Copy to the channels that there are now."""
+        if (now := time.monotonic()) < self._look_at:
+            return
+        self._look_at = now + LOOK
+        held = [one for one in channels.of(self._topic) if one.mapping.derived]
+        if (said := [(one.mapping.key, one.offset) for one in held]) == self._said:
+            return
+        self._look_at = now + AGAIN
+        there = admin(self._bootstrap).list_topics(timeout=AGAIN).topics if held else {}
+        made = [one.mapping for one in held if channel(self._topic, one.mapping.name) in there]
+        self._mark()
+        self._make(made)
+        if len(made) == len(held):
+            self._said, self._look_at = said, now + LOOK
+
+    def _make(self, mappings: Sequence[ChannelMapping]) -> None:
+        from nightwire.core.channels.judging import ChannelJudges  # NumPy takes a while to import
+
+        self._runs.clear()  # what was written until now was not judged by all of them
+        self._judges = ChannelJudges(mappings, self._survey, self._registry) if mappings else None
+        judged = self._judges.mappings if self._judges else []
+        self._made = [_Made(one.name, channel(self._topic, one.name), number_of(one)) for one in judged]
+        self.active = bool(judged)
+        log.info("channels of %s: %s", self._topic, ", ".join(one.name for one in judged) or "none")
+
+    def _copy_all(self) -> None:
+        while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:
+            self._done += sum(len(one.value() or b"") for one in batch if one is not None)
+            if self._judges is not None:
+                self._copy(batch, self._judges)
+        if self._untold and time.monotonic() >= self._marks_at:
+            self._mark()
+        if self.active:
+            self._producer.poll(0)
+
+    def _copy(self, batch: Sequence[Message | None], judges: "ChannelJudges") -> None:
+        records = [one for one in batch if one is not None]
+        own = judges.judge([one.value() or b"" for one in records])
+        at = 0
+        for one in batch:
+            if one is None:
+                for runs in self._runs.values():
+                    runs.transaction_ended()
+                continue
+            number, offset = one.partition() or 0, one.offset() or 0
+            if (of_partition := self._runs.get(number)) is None:
+                of_partition = self._runs[number] = Runs()
+            of_partition.note(offset)
+            for made, passed in zip(self._made, own, strict=True):
+                if at in passed:
+                    told = of_partition.tell(made, offset + 1)
+                    self._send(made, number, Vouch(made.number, offset, told), one)
+            at += 1
+        self._untold = True
+
+    def _mark(self) -> None:
+        """Tell each channel of what was written and is not its own."""
+        for number, runs in self._runs.items():
+            for made in self._made:
+                if ranges := runs.tell(made, runs.end):
+                    self._send(made, number, Vouch(made.number, MARK, ranges))
+            runs.forget_told()
+        self._untold, self._marks_at = False, time.monotonic() + MARKS
+
+    def _send(self, made: _Made, partition: int, said: Vouch, record: Message | None = None) -> None:
+        given: Any = (record.headers() if record is not None else None) or ()
+        options: dict[str, Any] = {"headers": [*given, (HEADER, said.encoded())]}
+        if record is not None:
+            options |= {"value": record.value(), "key": record.key(), "timestamp": record.timestamp()[1]}
+        try:
+            self._producer.produce(made.topic, partition=partition, on_delivery=self._failed, **options)
+        except (BufferError, KafkaException):
+            self.lost += 1
+        else:
+            self.copied[made.name] += record is not None
+
+    def _failed(self, error: KafkaError | None, _message: Message) -> None:
+        self.lost += error is not None
+
+    def _finish(self) -> None:
+        self._copy_all()
+        self._mark()
+        if self.active:
+            self._producer.flush(GOODBYE)

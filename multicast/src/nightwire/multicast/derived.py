@@ -1,0 +1,103 @@
+"""Channels made and taken out by hand: a record in `channels`, and a topic for the copies."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
+from nightwire.core.kafka import (
+    Writer,
+    consumer,
+    ensure_topics,
+    principal,
+    producer,
+    read_to_end,
+    watermarks,
+)
+from nightwire.core.subscriptions import subscriber_name
+from nightwire.filters.language import FilterError, compile_sql
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import CHANNELS, channel, settings
+
+
+class ChannelError(MappingError):
+    """A channel cannot be made or taken out; the message says why."""
+
+
+def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping]:
+    """Return the channels of *topic*, or of all.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
+    table = ChannelTable()
+    for message in read_to_end(bootstrap, [CHANNELS]):
+        key = (message.key() or b"").decode(errors="replace")
+        table.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
+    return [one.mapping for one in table.of(topic)]
+
+
+def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> ChannelMapping:
+    """Have sources copy the alerts of *topic* that meet *condition*, and return the channel.
+
+    Raises:
+        ChannelError: There is no such topic, or the condition is none.
+        KafkaException: Kafka cannot be reached.
+        DeliveryError: Kafka did not take it.
+    """
+    _check(topic, condition)
+    ends = _ends(bootstrap, topic)
+    own = settings(channel(topic, name))
+    ensure_topics(bootstrap, [settings(CHANNELS), replace(own, partitions=len(ends))])
+    who = subscriber_name(principal(bootstrap))
+    before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
+    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived=True, since=ends)
+    if before is not None:
+        if before.group is not None and before.condition != condition:
+            raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
+        made = replace(before, condition=condition, made_by=who, made=made.made, derived=True, since=ends)
+    _write(bootstrap, made.key, made.encoded())
+    return made
+
+
+def take_out(bootstrap: str, topic: str, name: str) -> None:
+    """Take a channel out; its topic empties within a day.
+
+    Raises:
+        ChannelError: There is none of that name.
+        KafkaException: Kafka cannot be reached.
+        DeliveryError: Kafka did not take it.
+    """
+    known = [one.name for one in channels_of(bootstrap, topic)]
+    if name not in known:
+        raise ChannelError(f"{topic} has no channel {name}; there are: {', '.join(known) or 'none'}")
+    _write(bootstrap, f"{topic}/{name}", None)
+
+
+def _check(topic: str, condition: str) -> None:
+    of_survey = topic.removeprefix("alerts.")
+    if of_survey not in surveys():
+        raise ChannelError(
+            f"channels are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic[:80]!r}"
+        )
+    try:
+        compile_sql(condition, of_survey)
+    except FilterError as error:
+        raise ChannelError(f"--where: {'; '.join(error.reasons)}") from error
+
+
+def _ends(bootstrap: str, topic: str) -> tuple[int, ...]:
+    client: Any = consumer(bootstrap)
+    try:
+        known = client.list_topics(timeout=30).topics
+        if topic not in known:
+            raise ChannelError(f"no topic {topic}")
+        return tuple(watermarks(client, topic, number).high for number in sorted(known[topic].partitions))
+    finally:
+        client.close()
+
+
+def _write(bootstrap: str, key: str, value: bytes | None) -> None:
+    writer = Writer(producer(bootstrap))
+    writer.write(CHANNELS, value, key=key.encode())
+    writer.flush()
