@@ -1,6 +1,7 @@
 """The verb `nightwire channel`."""
 
 import json
+from typing import Any
 
 import click
 
@@ -104,5 +105,5 @@ def remove(topic: str, name: str, bootstrap: str | None) -> None:
     click.echo(f"{topic}/{name} is taken out", err=True)
 
 
-def _cell(value: object) -> object:
+def _cell(value: Any) -> Any:
     return ("yes" if value else "no") if isinstance(value, bool) else value

@@ -89,6 +89,11 @@ class ChannelCopies:
         self._untold = False  # whether something is written of which no channel was told
         self._marks_at = self._look_at = float("-inf")
 
+    @property
+    def names(self) -> list[str]:
+        """The channels that are copied now."""
+        return [one.name for one in self._made]
+
     def start(self) -> None:
         """Begin to follow which channels there are."""
         self._thread.start()

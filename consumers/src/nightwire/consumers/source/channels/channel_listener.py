@@ -46,7 +46,7 @@ class ChannelListener:
 
     Attributes:
         partitions: What was heard, by partition of the topics; whoever reads them keeps it.
-        dropped: Records that no source of a channel wrote, or not needed, by reason.
+        dropped: Records that no source of a channel wrote, by reason.
     """
 
     patience, tick = PATIENCE, TICK
@@ -154,10 +154,10 @@ class ChannelListener:
             return "malformed"
         if said.number != number_of(self._chosen[place[0]]):
             return "foreign"
-        *others, last = said.ranges or (range(0),)
-        for known in others:
-            heard.vouch(known, None, now)
-        return heard.vouch(last, _record(message, place, said.offset, headers), now)
+        record = _record(message, place, said.offset, headers)
+        for known in said.ranges:
+            heard.vouch(known, record if known is said.ranges[-1] else None, now)
+        return None
 
 
 def _record(

@@ -81,7 +81,7 @@ class InOrder:
         self._beat, self._heard_at, self.last = sent, now, max(self.last, beat.last)
         return None
 
-    def vouch(self, known: range, message: Message | None, now: float) -> str | None:
+    def vouch(self, known: range, message: Message | None, now: float) -> None:
         """Take note that of the offsets *known* the last alone is the channel's, or none.
 
         Args:
@@ -90,11 +90,9 @@ class InOrder:
             now: The time. [s, any steady clock]
         """
         self._heard_at = now
-        if known.stop <= self.next or known.stop - 1 in self._held:
-            return "replayed"
-        size = 0 if message is None else len(message.value() or b"")
-        self.hold(known.stop - 1, Held(known.start - 1, message, size, now, message is None))
-        return None
+        if known.stop > self.next and known.stop - 1 not in self._held:
+            size = 0 if message is None else len(message.value() or b"")
+            self.hold(known.stop - 1, Held(known.start - 1, message, size, now, message is None))
 
     def confirm(self, now: float) -> None:
         """Take note that nothing was missed until *now*."""
