@@ -1,6 +1,7 @@
 """What was heard of one partition: put in order, with its gaps told.  Pure."""
 
 from bisect import insort
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ MOST_HELD = 32 << 20
 """Most that is kept of what cannot be handed out yet. [byte]  Kafka has the rest."""
 OVERHEAD = 512
 """What a record takes beside its content. [byte]"""
+STRAYS, WITHIN, AWAY = 20, 10.0, 30.0
+"""After so many gaps with records within so long [s], what is heard is left for so long [s]."""
 SILENCE = 2.0
 """After so long without datagram and heartbeat, a partition is read from Kafka. [s]"""
 
@@ -49,6 +52,8 @@ class InOrder:
 
     def __init__(self, next_offset: int, patience: float = 0.0) -> None:
         self.next, self._patience = next_offset, patience
+        self._strays: deque[float] = deque(maxlen=STRAYS)
+        self._left_until = float("-inf")
         self.last = -1  # the highest offset that was sent, as far as is known
         self._epoch: int | None = None
         self._heard_at, self._beat = float("-inf"), -1
@@ -97,6 +102,17 @@ class InOrder:
     def confirm(self, now: float) -> None:
         """Take note that nothing was missed until *now*."""
         self._heard_at = now
+
+    def strays(self, now: float) -> bool:
+        """Take note that a gap held records; return whether that is so too often.
+
+        Then others write there who vouch for nothing, and the topic is read rather as a stream.
+        """
+        self._strays.append(now)
+        if len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
+            return False
+        self._left_until = now + AWAY
+        return True
 
     def reset(self) -> None:
         """Forget what was heard: it comes another way from now on."""
@@ -169,7 +185,7 @@ class InOrder:
 
     def connects(self, now: float) -> bool:
         """Return whether what is heard joins what was handed out, without a gap."""
-        return not self.is_silent(now) and not self.gap()
+        return now >= self._left_until and not self.is_silent(now) and not self.gap()
 
     def _enter(self, epoch: int, now: float) -> str | None:
         """Go on with a newer *epoch*, after silence with any; return why it is dropped."""

@@ -199,7 +199,10 @@ class MulticastSource(RecordSource):
         self._hand_out(heard.ready(), sent=True)
         why: str | None = None
         while why is None and (gap := heard.overdue(now)):
+            before = self.repaired
             why = self._fetch_gap(partition, heard, gap)
+            if self._listener.patience and self.repaired > before and heard.strays(now):
+                why = why or "others write there too"
             self._hand_out(heard.ready(), sent=True)
         self._next[partition] = max(self._next[partition], heard.next)
         if why is None and heard.is_silent(now):
