@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from nightwire.consumers import AlertReader
+from nightwire.consumers import AlertReader, ReceivedAlert
 from nightwire.core.channels import ChannelCopies
 from nightwire.core.kafka import TopicPartition, consumer, producer, watermarks
 from nightwire.producer import AlertWriter
@@ -57,7 +57,7 @@ def source(bootstrap: str, *, channels: int | None = 1) -> Iterator[Work]:
 
         def write(numbers: range) -> None:
             for number in numbers:
-                writer.write(alert(number))
+                writer.write(alert(number), visit=number % 7)
             writer.flush()
 
         yield write
@@ -110,17 +110,16 @@ class Member(Receiver):
         self.join(60)
 
 
-def plain(
-    bootstrap: str, registry: str, begin: dict[TopicPartition, int], **more: Any
-) -> dict[int, list[int]]:
-    """Return the offsets from *begin* on that a reader without channels gets, by partition."""
-    more = {"where": WHERE, "start": "beginning", "follow": False, "channel": False, **more}
-    found: dict[int, list[int]] = {}
-    with AlertReader(TOPIC, bootstrap=bootstrap, registry=registry, **more) as all_of_it:
-        for one in all_of_it:
-            if one.offset >= begin[one.topic, one.partition]:
-                found.setdefault(one.partition, []).append(one.offset)
-    return found
+def plain(bootstrap: str, registry: str, begin: dict[TopicPartition, int]) -> list[ReceivedAlert]:
+    """Return what a reader without channels gets, from *begin* on."""
+    how: dict[str, Any] = {"where": WHERE, "start": "beginning", "follow": False, "channel": False}
+    with AlertReader(TOPIC, bootstrap=bootstrap, registry=registry, **how) as all_of_it:
+        return [one for one in all_of_it if one.offset >= begin[one.topic, one.partition]]
+
+
+def identity(one: ReceivedAlert) -> tuple[Any, ...]:
+    """Return all that makes an alert itself."""
+    return *one.position, one.key, one.timestamp, sorted(one.headers.items()), one.value
 
 
 def by_channel(*some: Receiver) -> bool:

@@ -9,7 +9,19 @@ import pytest
 
 from nightwire.core.kafka import TopicPartition
 from nightwire.multicast.derived import make_channel, take_out
-from tests._channels import KILLED, TOPIC, WHERE, WIDER, Load, Member, by_channel, ends, plain, source
+from tests._channels import (
+    KILLED,
+    TOPIC,
+    WHERE,
+    WIDER,
+    Load,
+    Member,
+    by_channel,
+    ends,
+    identity,
+    plain,
+    source,
+)
 from tests._multicast import by_partition, wait_for, write_alerts
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -33,14 +45,12 @@ def same(kafka: str, registry_url: str) -> Same:
 
     def are_the_same(some: Sequence[Member]) -> bool:
         wanted = plain(kafka, registry_url, begin)
-        count = sum(map(len, wanted.values()))
-        wait_for(lambda: sum(len(one.places) for one in some) >= count)
-        found: dict[int, list[int]] = {}
-        for one in some:
-            for partition, offsets in by_partition(one.places).items():
-                assert offsets == sorted(offsets)
-                found.setdefault(partition, []).extend(offsets)
-        return {partition: sorted(offsets) for partition, offsets in found.items()} == wanted
+        wait_for(lambda: sum(len(one.places) for one in some) >= len(wanted))
+        found = [alert for one in some for alert in [*one.alerts]]
+        in_order = all(
+            offsets == sorted(offsets) for one in some for offsets in by_partition(one.places).values()
+        )
+        return in_order and sorted(map(identity, found)) == sorted(map(identity, wanted))
 
     return are_the_same
 

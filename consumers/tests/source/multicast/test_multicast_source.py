@@ -34,7 +34,7 @@ class Judge:
 
 def source(judge: Judge, *values: bytes) -> MulticastSource:
     """Return a source with a backlog, of a channel with a condition."""
-    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds: None)
+    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds: None, patience=0.0, tick=0.0)
     plan = Plan(topics=["alerts.sim"], group=None, since=None, last=None, start=None, follow=True)
     one = MulticastSource(Consumer(NOBODY), plan, listener=unused, repair=unused, decoder=unused)
     one._judges["alerts.sim"] = judge

@@ -254,7 +254,8 @@ class MulticastSource(RecordSource):
         self._by_lan.discard(partition)
         self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
-        log.warning("%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
+        level = logging.INFO if self._listener.patience else logging.WARNING  # channels come and go
+        log.log(level, "%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
         try:
             self._consumer.seek(place)
             self._consumer.resume([place])
