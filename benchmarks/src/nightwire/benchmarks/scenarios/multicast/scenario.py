@@ -15,6 +15,7 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
 
@@ -52,7 +53,7 @@ class MulticastScenario(Scenario):
         "subscriptions that no other covers; each insert is placed under one, or becomes one. All takes "
         "one thread, whose CPU time is told."
     )
-    figures: Sequence[Figure] = (*matching_figures(), *figures_of())
+    figures: Sequence[Figure] = (*matching_figures(), *figures_of(), *mapped_figures())
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=1_000_000, pairs=5, rate=1.0, profile="full"),
@@ -71,7 +72,8 @@ class MulticastScenario(Scenario):
         site = SharedSite(context)
         self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
-        return [Matching(context, self._counts), Inserting(), *network_experiments(context, site)]
+        mapped = [Moves(context, site), WantsLessByWhere(context, site)]
+        return [Matching(context, self._counts), Inserting(), *network_experiments(context, site), *mapped]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw how fast events are judged, by the number of subscriptions."""
