@@ -1,7 +1,6 @@
 """The verb `nightwire channel`."""
 
 import json
-from typing import Any
 
 import click
 
@@ -31,20 +30,12 @@ def channel() -> None:
 @click.option("--where", "condition", required=True, metavar="CONDITION", help="Its alerts, in SQL.")
 @bootstrap_option
 def add(topic: str, name: str, condition: str, bootstrap: str | None) -> None:
-    """Have sources copy the alerts that meet a condition to a channel.
-
-    A channel of the same NAME gets the new condition.
-
-    \b
-    Example:
-      nightwire channel add alerts.lsst bright --where "magnitude < 19"
-    """
+    """Have sources copy alerts to a channel; one of the same NAME gets the new condition."""
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.derived import make_channel
 
-    made = make_channel(enter(find_endpoints(bootstrap).kafka), topic, name, condition)
-    click.echo(f"{made.key}: sources copy alerts where {condition}", err=True)
+    make_channel(enter(find_endpoints(bootstrap).kafka), topic, name, condition)
 
 
 @channel.command("list")
@@ -53,37 +44,21 @@ def add(topic: str, name: str, condition: str, bootstrap: str | None) -> None:
 @bootstrap_option
 @json_option
 def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -> None:
-    """Show the channels that there are, of TOPIC or of all.
-
-    \b
-    Example:
-      nightwire channel list alerts.lsst
-    """
+    """Show the channels that there are, of TOPIC or of all."""
     from nightwire.core.cli import Column, Listing, show_tables
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.derived import channels_of
 
-    rows = [
-        {
-            "topic": one.topic,
-            "name": one.name,
-            "derived": one.derived,
-            "group": one.group,
-            "made_by": one.made_by,
-            "automatic": one.automatic,
-            "condition": one.condition,
-        }
-        for one in channels_of(enter(find_endpoints(bootstrap).kafka), topic)
-    ]
+    shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition")
+    found = channels_of(enter(find_endpoints(bootstrap).kafka), topic)
     if as_json:
-        click.echo(json.dumps(rows, indent=2))
-    elif rows:
-        show_tables(
-            Listing([*map(Column, rows[0])], [[_cell(one) for one in row.values()] for row in rows], wide)
-        )
-    else:
-        click.echo("there are no channels", err=True)
+        click.echo(json.dumps([{name: getattr(one, name) for name in shown} for one in found], indent=2))
+        return
+    words = {"True": "yes", "False": "no", "None": ""}
+    texts = [[str(getattr(one, name)) for name in shown] for one in found]
+    rows = [[words.get(text, text) for text in row] for row in texts]
+    show_tables(Listing([Column(name) for name in shown], rows, wide))
 
 
 @channel.command()
@@ -91,19 +66,9 @@ def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -
 @click.argument("name")
 @bootstrap_option
 def remove(topic: str, name: str, bootstrap: str | None) -> None:
-    """Take a channel out; whoever reads it goes on with the topic.
-
-    \b
-    Example:
-      nightwire channel remove alerts.lsst bright
-    """
+    """Take a channel out; whoever reads it goes on with the topic."""
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.derived import take_out
 
     take_out(enter(find_endpoints(bootstrap).kafka), topic, name)
-    click.echo(f"{topic}/{name} is taken out", err=True)
-
-
-def _cell(value: Any) -> Any:
-    return ("yes" if value else "no") if isinstance(value, bool) else value

@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
 from nightwire.core.kafka import (
     Writer,
-    consumer,
+    admin,
+    all_watermarks,
     ensure_topics,
     principal,
     producer,
     read_to_end,
-    watermarks,
 )
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
@@ -46,16 +45,20 @@ def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> Chann
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    ends = _ends(bootstrap, topic)
-    own = settings(channel(topic, name))
-    ensure_topics(bootstrap, [settings(CHANNELS), replace(own, partitions=len(ends))])
-    who = subscriber_name(principal(bootstrap))
+    client, own = admin(bootstrap), settings(channel(topic, name))
+    if (there := client.list_topics(timeout=30).topics.get(topic)) is None:
+        raise ChannelError(f"no topic {topic}")
+    ensure_topics(bootstrap, [settings(CHANNELS), replace(own, partitions=len(there.partitions))])
+    marks = all_watermarks(client, [(topic, number) for number in sorted(there.partitions)])
+    made = ChannelMapping(
+        topic, name, condition, subscriber_name(principal(bootstrap)), datetime.now(UTC), derived=True,
+        since=tuple(one.high for one in marks.values()),
+    )  # fmt: skip
     before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
-    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived=True, since=ends)
-    if before is not None:
-        if before.group is not None and before.condition != condition:
+    if before is not None and before.group is not None:
+        if before.condition != condition:
             raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
-        made = replace(before, condition=condition, made_by=who, made=made.made, derived=True, since=ends)
+        made = replace(before, derived=True)
     _write(bootstrap, made.key, made.encoded())
     return made
 
@@ -84,17 +87,6 @@ def _check(topic: str, condition: str) -> None:
         compile_sql(condition, of_survey)
     except FilterError as error:
         raise ChannelError(f"--where: {'; '.join(error.reasons)}") from error
-
-
-def _ends(bootstrap: str, topic: str) -> tuple[int, ...]:
-    client: Any = consumer(bootstrap)
-    try:
-        known = client.list_topics(timeout=30).topics
-        if topic not in known:
-            raise ChannelError(f"no topic {topic}")
-        return tuple(watermarks(client, topic, number).high for number in sorted(known[topic].partitions))
-    finally:
-        client.close()
 
 
 def _write(bootstrap: str, key: str, value: bytes | None) -> None:

@@ -182,8 +182,9 @@ def _ear(request: ReadRequest) -> Ear | None:
     live = plan.follow and plan.visit is None and plan.choose is None
     if request.where is None or not (request.channel and live):
         return None
-    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
-    surveys = {topic: name for topic, name in named.items() if known_survey(name)}
+    named = {topic: topic.removeprefix(ALERTS) for topic in plan.topics}
+    ours = request.survey or ""
+    surveys = {topic: name for topic, name in named.items() if known_survey(name) and ours in ("", name)}
     return ChannelListener(bootstrap, surveys, request.where) if surveys else None
 
 

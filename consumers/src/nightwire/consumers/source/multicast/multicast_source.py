@@ -1,22 +1,24 @@
-"""A reader's records by another way than their topic, while it is heard: by multicast, say.
+"""A reader's records by multicast: from the LAN while it is heard, from Kafka while it is not.
 
-A partition begins in its topic.  When what the LAN says joins what was handed out, the topic's
-fetching is paused and the LAN hands out; what it loses is repaired by offset.  When it is silent,
-or has lost very much, the partition goes back to the topic, where it goes on at the same offset.
-The topic of a derived channel is heard as a LAN is.
+A partition begins in Kafka.  When what the LAN says joins what was handed out, Kafka's fetching is
+paused and the LAN hands out; what it loses is repaired by offset.  When it is silent, or has lost
+very much, the partition goes back to Kafka, where it goes on at the same offset.  The topic of a
+derived channel is heard as a LAN is.
 """
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.consumer_group import GroupSource
+from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.repair import MissingError, Repair
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
@@ -36,57 +38,11 @@ MOST_STALE = 10_000
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
 
-
-class Ear(Protocol):
-    """What hears records of a topic by another way.
-
-    Attributes:
-        partitions: What was heard, by partition; the source says which are wanted.
-        on_channel: Is called with each multicast channel that becomes known.
-    """
-
-    partitions: dict[TopicPartition, InOrder]
-    on_channel: Callable[[Channel], None]
-
-    @property
-    def name(self) -> str:
-        """Name of the way."""
-        ...
-
-    @property
-    def patience(self) -> float:
-        """How long what lacks is waited for. [s]"""
-        ...
-
-    @property
-    def tick(self) -> float:
-        """Longest wait for the topic while there may be something to be heard. [s]"""
-        ...
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        """What was heard and not believed or not needed, by reason."""
-        ...
-
-    def look(self) -> None:
-        """Learn what is to be heard."""
-        ...
-
-    def listen(self, timeout: float) -> None:
-        """Take what has come, or what comes first within *timeout* [s]."""
-        ...
-
-    def end_of(self, partition: TopicPartition) -> int | None:
-        """Return where a silent *partition* ends; None where silence is enough to leave."""
-        ...
-
-    def close(self) -> None:
-        """Hear no more."""
-        ...
+Ear = Listener | ChannelListener
 
 
 class MulticastSource(RecordSource):
-    """Records by assignment, by another way where it is heard.
+    """Records by assignment, by multicast or a channel where that is heard.
 
     Args:
         given: What `RecordSource` takes.
@@ -105,7 +61,8 @@ class MulticastSource(RecordSource):
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
         self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
         self.repaired = 0
-        listener.on_channel = self._channel_known
+        if isinstance(listener, Listener):
+            listener.on_channel = self._channel_known
 
     def open(self) -> None:
         """Find where to begin, and what the group carries.
@@ -199,10 +156,9 @@ class MulticastSource(RecordSource):
         self._hand_out(heard.ready(), sent=True)
         why: str | None = None
         while why is None and (gap := heard.overdue(now)):
-            before = self.repaired
-            why = self._fetch_gap(partition, heard, gap)
-            if self._listener.patience and self.repaired > before and heard.strays(now):
-                why = why or "others write there too"
+            before, why = self.repaired, self._fetch_gap(partition, heard, gap)
+            if why is None and self.repaired > before and heard.strays(now):
+                why = "others write there too"
             self._hand_out(heard.ready(), sent=True)
         self._next[partition] = max(self._next[partition], heard.next)
         if why is None and heard.is_silent(now):
@@ -288,7 +244,7 @@ class MulticastSource(RecordSource):
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):
-    """Records of a member of a group, by another way where it is heard."""
+    """Records of a member of a group, by multicast or a channel where that is heard."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
