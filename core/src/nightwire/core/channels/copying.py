@@ -1,7 +1,9 @@
 """A source's channels: what it wrote is judged, and copied to the channels' topics.
 
-It is a side line of the source, in a thread, with a producer of its own: what goes wrong here is
-never the source's, and costs only speed, for readers fetch from the topic what nobody vouches for.
+It is a side line of the source, with a producer of its own: what goes wrong here is never the
+source's, and costs only speed, for readers fetch from the topic what nobody vouches for.  Full
+batches are copied by the thread that delivers them, for two that hand over alert by alert spend
+more on that; what comes slowly is copied by a thread of its own.
 """
 
 import logging
@@ -9,7 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -27,10 +29,10 @@ log = logging.getLogger("nightwire.channels")
 Delivered = Callable[[Message], None]
 Written = tuple[Message, Headers]
 
-GATHER, MARKS, LOOK, AGAIN = 0.02, 0.2, 0.5, 5.0
+GATHER, MARKS, LOOK, AGAIN = 0.05, 0.2, 0.5, 5.0
 """Time in which records gather, to be judged together; until it is said of them that they are no
 channel's; between two looks at which channels there are; after one that failed. [s]"""
-AT_ONCE = 1024
+AT_ONCE = 512
 """Most records that are judged together."""
 MOST_WAITING = 64 << 20
 """Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""
@@ -49,6 +51,14 @@ class _Made(NamedTuple):
     name: str
     topic: str
     number: int
+
+
+def _both(
+    then: Delivered | None, take: Callable[[Message, Headers], None], headers: Headers, message: Message
+) -> None:
+    if then is not None:
+        then(message)
+    take(message, headers)
 
 
 class ChannelCopies:
@@ -72,6 +82,7 @@ class ChannelCopies:
         self._taken, self._done = 0, 0  # [byte]
         self._waiting: deque[Written | None] = deque()  # None where a transaction ended
         self._wake, self._leave, self._left = threading.Event(), threading.Event(), threading.Event()
+        self._lock, self._take = threading.Lock(), self.delivered
         self._thread = threading.Thread(target=self._run, name="channels", daemon=True)
         self._judges: ChannelJudges | None = None
         self._made: list[_Made] = []
@@ -96,7 +107,10 @@ class ChannelCopies:
             return
         self._taken += len(message)
         self._waiting.append((message, headers))
-        if not self._wake.is_set():
+        if len(self._waiting) >= AT_ONCE and self._lock.acquire(blocking=False):
+            self._guarded(self._copy_all)
+            self._lock.release()
+        elif not self._wake.is_set():
             self._wake.set()
 
     def committed(self, written: Sequence[Written]) -> None:
@@ -109,16 +123,7 @@ class ChannelCopies:
         self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
     ) -> Delivered | None:
         """Return what is called with an acknowledged record: *then*, and *take*, or `delivered`."""
-        if not self.active:
-            return then
-        taken = take or self.delivered
-
-        def both(message: Message) -> None:
-            if then is not None:
-                then(message)
-            taken(message, headers)
-
-        return both
+        return partial(_both, then, take or self._take, headers) if self.active else then
 
     def close(self) -> None:
         """Copy what waits, for a moment."""
@@ -131,11 +136,14 @@ class ChannelCopies:
         with ChannelFollower(self._bootstrap) as channels:
             while not self._leave.is_set():
                 self._wake.wait(MARKS if self._untold else LOOK)
-                self._guarded(lambda: self._follow(channels))
+                with self._lock:
+                    self._guarded(lambda: self._follow(channels))
                 self._leave.wait(GATHER if self._waiting else 0.0)
                 self._wake.clear()
-                self._guarded(self._copy_all)
-            self._guarded(self._finish)
+                with self._lock:
+                    self._guarded(self._copy_all)
+            with self._lock:
+                self._guarded(self._finish)
             self._left.set()
 
     def _guarded(self, work: Callable[[], None]) -> None:
