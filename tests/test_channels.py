@@ -4,11 +4,14 @@ import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 
 import pytest
 
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.channels import ChannelMapping
+from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer
 from nightwire.multicast.derived import make_channel, take_out
+from nightwire.schemas.topics import CHANNELS, settings
 from tests._channels import (
     KILLED,
     TOPIC,
@@ -137,6 +140,20 @@ def test_a_group_passes_over_what_a_channel_leaves_out(
     assert one.reader.filtered - left_out < 800
     one.leave()
     assert one.places == []
+
+
+def test_a_channel_whose_topic_is_not_there_is_none(kafka: str, registry_url: str, same: Same) -> None:
+    made = ChannelMapping(TOPIC, "nowhere", WIDER, "ann", datetime.now(UTC), derived=True)
+    ensure_topics(kafka, [settings(CHANNELS)])
+    said = Writer(producer(kafka))
+    said.write(CHANNELS, made.encoded(), key=made.key.encode())
+    said.flush()
+    one = Member(kafka, registry_url)
+    with source(kafka, channels=0) as write:
+        write(range(3_000))
+    assert same([one])
+    assert one.ways == ["kafka"]
+    take_out(kafka, TOPIC, "nowhere")
 
 
 def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:

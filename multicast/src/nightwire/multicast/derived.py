@@ -7,12 +7,10 @@ from typing import Any
 from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
 from nightwire.core.kafka import (
     Writer,
-    consumer,
     ensure_topics,
     principal,
     producer,
     read_to_end,
-    watermarks,
 )
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
@@ -57,17 +55,18 @@ def make_channel(
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    ends = end_of(bootstrap, topic, lead=LEAD) if carried else _ends(bootstrap, topic)
-    own = [replace(settings(channel(topic, name)), partitions=len(ends))] * derived
+    if not (since := end_of(bootstrap, topic, lead=LEAD if carried else 0.0)):
+        raise ChannelError(f"no topic {topic}")
+    own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
     who = subscriber_name(principal(bootstrap))
     before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
-    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=ends, **carried)
-    if before is not None:
-        if before.group is not None and before.condition != condition:
+    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
+    if before is not None and before.group is not None:
+        if before.condition != condition:
             raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
-        had = {"condition": condition, "made_by": who, "made": made.made, "since": ends, "automatic": False}
-        made = replace(before, derived=before.derived or derived, **{**had, **carried})
+        more = {"made_by": who, "made": made.made, "since": since, "automatic": False, **carried}
+        made = replace(before, derived=before.derived or derived, **more)
     _write(bootstrap, made.key, made.encoded())
     return made
 
@@ -96,17 +95,6 @@ def _check(topic: str, condition: str) -> None:
         compile_sql(condition, of_survey)
     except FilterError as error:
         raise ChannelError(f"--where: {'; '.join(error.reasons)}") from error
-
-
-def _ends(bootstrap: str, topic: str) -> tuple[int, ...]:
-    client: Any = consumer(bootstrap)
-    try:
-        known = client.list_topics(timeout=30).topics
-        if topic not in known:
-            raise ChannelError(f"no topic {topic}")
-        return tuple(watermarks(client, topic, number).high for number in sorted(known[topic].partitions))
-    finally:
-        client.close()
 
 
 def _write(bootstrap: str, key: str, value: bytes | None) -> None:

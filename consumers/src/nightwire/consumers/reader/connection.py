@@ -188,7 +188,12 @@ def _ear(request: ReadRequest) -> Ear | None:
     live = plan.follow and plan.visit is None and plan.choose is None
     if request.where is None or not (request.channel and live):
         return None
-    surveys = {topic: name for topic, name in named.items() if known_survey(name)}
+    ours = request.survey or ""
+    surveys = {
+        topic: name
+        for topic, name in ((topic, topic.removeprefix(ALERTS)) for topic in plan.topics)
+        if known_survey(name) and ours in ("", name)
+    }
     return ChannelListener(bootstrap, surveys, request.where) if surveys else None
 
 

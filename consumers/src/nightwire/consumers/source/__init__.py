@@ -1,10 +1,11 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
-from nightwire.consumers.source.channels import ChannelListener, GroupChoice
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    ChannelListener,
     Ear,
+    GroupChoice,
     Listener,
     MulticastGroupSource,
     MulticastSource,

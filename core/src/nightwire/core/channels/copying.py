@@ -1,8 +1,9 @@
 """A source's channels: what it wrote is judged, and copied to the channels' topics.
 
-It is a side line of the source, in a thread, with a producer of its own: what goes wrong here is
-never the source's, and costs only speed, for readers fetch from the topic what nobody vouches for.
-So it neither waits nor repeats more than librdkafka does.
+It is a side line of the source, with a producer of its own: what goes wrong here is never the
+source's, and costs only speed, for readers fetch from the topic what nobody vouches for.  Full
+batches are copied by the thread that delivers them, for two that hand over alert by alert spend
+more on that; what comes slowly is copied by a thread of its own.
 """
 
 import logging
@@ -10,12 +11,11 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core.channels.mapping import ChannelMapping
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
 from nightwire.core.kafka import Headers, admin, producer
@@ -29,16 +29,11 @@ log = logging.getLogger("nightwire.channels")
 Delivered = Callable[[Message], None]
 Written = tuple[Message, Headers]
 
-GATHER = 0.02
-"""Time in which records gather, to be judged together. [s]"""
-AT_ONCE = 1024
+GATHER, MARKS, LOOK, AGAIN = 0.05, 0.2, 0.5, 5.0
+"""Time in which records gather, to be judged together; until it is said of them that they are no
+channel's; between two looks at which channels there are; after one that failed. [s]"""
+AT_ONCE = 512
 """Most records that are judged together."""
-MARKS = 0.2
-"""Longest time until it is said of a record that it is no channel's. [s]"""
-LOOK = 0.5
-"""Time between two looks at which channels there are. [s]"""
-AGAIN = 5.0
-"""Time until it is looked again whether the topic of a channel is there. [s]"""
 MOST_WAITING = 64 << 20
 """Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""
 GOODBYE = 2.0
@@ -46,7 +41,6 @@ GOODBYE = 2.0
 COPIES: dict[str, Any] = {
     "enable_idempotence": False,
     "acks": 1,
-    "linger_ms": 5,
     "delivery_timeout_ms": 10_000,
     "delivery_report_only_error": True,
 }
@@ -54,11 +48,17 @@ COPIES: dict[str, Any] = {
 
 
 class _Made(NamedTuple):
-    """A channel that is copied to its *topic*; the *number* is its own."""
-
     name: str
     topic: str
     number: int
+
+
+def _both(
+    then: Delivered | None, take: Callable[[Message, Headers], None], headers: Headers, message: Message
+) -> None:
+    if then is not None:
+        then(message)
+    take(message, headers)
 
 
 class ChannelCopies:
@@ -71,7 +71,7 @@ class ChannelCopies:
         registry: Knows the schemas of what it writes.
 
     Attributes:
-        active: Whether there are channels: only then `delivered` has to be called.
+        active: Whether there are channels.
         copied: Records copied, by channel.
         lost: Copies that Kafka did not take, and records that were not judged.
     """
@@ -82,14 +82,14 @@ class ChannelCopies:
         self._taken, self._done = 0, 0  # [byte]
         self._waiting: deque[Written | None] = deque()  # None where a transaction ended
         self._wake, self._leave, self._left = threading.Event(), threading.Event(), threading.Event()
+        self._lock, self._take = threading.Lock(), self.delivered
         self._thread = threading.Thread(target=self._run, name="channels", daemon=True)
         self._judges: ChannelJudges | None = None
         self._made: list[_Made] = []
         self._said: list[tuple[str, int]] = []  # the channels, as they were last seen
         self._runs: dict[int, Runs] = {}  # by partition
-        self._untold = False  # whether something is written of which no channel was told
+        self._untold, self._why = False, ""
         self._marks_at = self._look_at = float("-inf")
-        self._why = ""  # what went wrong last
 
     @property
     def names(self) -> list[str]:
@@ -101,72 +101,53 @@ class ChannelCopies:
         self._thread.start()
 
     def delivered(self, message: Message, headers: Headers) -> None:
-        """Take what Kafka has acknowledged; from one thread at a time, in no time.
-
-        Args:
-            message: The record; confluent-kafka does not say its headers.
-            headers: These.
-        """
+        """Take a record that Kafka has, and its *headers*, which confluent-kafka leaves out."""
         if self._taken - self._done > MOST_WAITING:
             self.lost += 1
             return
         self._taken += len(message)
         self._waiting.append((message, headers))
-        if not self._wake.is_set():
+        if len(self._waiting) >= AT_ONCE and self._lock.acquire(blocking=False):
+            self._guarded(self._copy_all)
+            self._lock.release()
+        elif not self._wake.is_set():
             self._wake.set()
 
     def committed(self, written: Sequence[Written]) -> None:
-        """Take all that a transaction has written, with their headers, now that it is over."""
-        for message, headers in written:
-            self.delivered(message, headers)
+        """Take all that a transaction has written, now that it is over."""
+        for one in written:
+            self.delivered(*one)
         self._waiting.append(None)
 
     def after(
         self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
     ) -> Delivered | None:
-        """Return what is to be called with an acknowledged record: *then*, and what takes it.
-
-        Args:
-            then: What would be called without channels.
-            headers: The record's.
-            take: Takes the record where there are channels; by default `delivered`.
-        """
-        if not self.active:
-            return then
-        taken = take or self.delivered
-
-        def both(message: Message) -> None:
-            if then is not None:
-                then(message)
-            taken(message, headers)
-
-        return both
+        """Return what is called with an acknowledged record: *then*, and *take*, or `delivered`."""
+        return partial(_both, then, take or self._take, headers) if self.active else then
 
     def close(self) -> None:
         """Copy what waits, for a moment."""
+        self._leave.set()
+        self._wake.set()
         if self._thread.is_alive():
-            self._leave.set()
-            self._wake.set()
             self._left.wait(2 * GOODBYE)
 
     def _run(self) -> None:
         with ChannelFollower(self._bootstrap) as channels:
             while not self._leave.is_set():
                 self._wake.wait(MARKS if self._untold else LOOK)
-                self._guarded(lambda: self._follow(channels))
+                with self._lock:
+                    self._guarded(lambda: self._follow(channels))
                 self._leave.wait(GATHER if self._waiting else 0.0)
                 self._wake.clear()
-                self._guarded(self._copy_all)
-            self._guarded(self._finish)
-            self.active = False
+                with self._lock:
+                    self._guarded(self._copy_all)
+            with self._lock:
+                self._guarded(self._finish)
             self._left.set()
 
-    @cached_property
-    def _producer(self) -> Producer:
-        return producer(self._bootstrap, **COPIES)
-
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Do *work*; where it fails nothing is vouched for, and readers fetch it."""
+        """Do *work*; where it fails nothing is vouched for."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is never the source's
@@ -183,28 +164,26 @@ class ChannelCopies:
         held = [one for one in channels.of(self._topic) if one.mapping.derived]
         if (said := [(one.mapping.key, one.offset) for one in held]) == self._said:
             return
+        from nightwire.core.channels.judging import ChannelJudges  # NumPy takes a while to import
+
         self._look_at = now + AGAIN
         there = admin(self._bootstrap).list_topics(timeout=AGAIN).topics if held else {}
         made = [one.mapping for one in held if channel(self._topic, one.mapping.name) in there]
         self._mark()
-        self._make(made)
+        self._runs.clear()  # what was written until now was not judged by all of them
+        self._judges = judges = ChannelJudges(made, self._survey, self._registry)
+        self._made = [
+            _Made(one.name, channel(self._topic, one.name), number_of(one)) for one in judges.mappings
+        ]
+        self.active = bool(self._made)
+        log.info("channels of %s: %s", self._topic, ", ".join(self.names) or "none")
         if len(made) == len(held):
             self._said, self._look_at = said, now + LOOK
-
-    def _make(self, mappings: Sequence[ChannelMapping]) -> None:
-        from nightwire.core.channels.judging import ChannelJudges  # NumPy takes a while to import
-
-        self._runs.clear()  # what was written until now was not judged by all of them
-        self._judges = ChannelJudges(mappings, self._survey, self._registry) if mappings else None
-        judged = self._judges.mappings if self._judges else []
-        self._made = [_Made(one.name, channel(self._topic, one.name), number_of(one)) for one in judged]
-        self.active = bool(judged)
-        log.info("channels of %s: %s", self._topic, ", ".join(one.name for one in judged) or "none")
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:
             self._done += sum(len(one[0]) for one in batch if one is not None)
-            if self._judges is not None:
+            if self._judges is not None and self.active:
                 self._copy(batch, self._judges)
         if self._untold and time.monotonic() >= self._marks_at:
             self._mark()
@@ -212,8 +191,8 @@ class ChannelCopies:
             self._producer.poll(0)
 
     def _copy(self, batch: Sequence[Written | None], judges: "ChannelJudges") -> None:
-        own = judges.judge([one[0].value() or b"" for one in batch if one is not None])
         wanted: dict[int, list[_Made]] = {}
+        own = judges.judge([one[0].value() or b"" for one in batch if one is not None])
         for made, passed in zip(self._made, own, strict=True):
             for at in passed:
                 wanted.setdefault(at, []).append(made)
@@ -228,33 +207,38 @@ class ChannelCopies:
                 of_partition = self._runs[number] = Runs()
             of_partition.note(offset)
             for made in wanted.get(at, ()):
-                told = of_partition.tell(made.number, offset + 1)
-                self._copy_one(made, number, *one, Vouch(made.number, offset, told))
+                said = Vouch(made.number, offset, of_partition.tell(made.number))
+                self._produce(made, number, said, one)
             at += 1
         self._untold = True
-
-    def _copy_one(self, made: _Made, number: int, record: Message, headers: Headers, said: Vouch) -> None:
-        own: Any = [*headers, (HEADER, said.encoded())]
-        whole = made.topic, record.value(), record.key(), number
-        written = record.timestamp()[1]
-        try:
-            self._producer.produce(*whole, on_delivery=self._failed, timestamp=written, headers=own)
-            self.copied[made.name] += 1
-        except (BufferError, KafkaException):
-            self.lost += 1
 
     def _mark(self) -> None:
         """Tell each channel of what was written and is not its own."""
         for number, runs in self._runs.items():
             for made in self._made:
-                if ranges := runs.tell(made.number, runs.end):
-                    headers: Any = [(HEADER, Vouch(made.number, MARK, ranges).encoded())]
-                    try:
-                        self._producer.produce(made.topic, partition=number, headers=headers)
-                    except (BufferError, KafkaException):
-                        self.lost += 1
+                if ranges := runs.tell(made.number):
+                    self._produce(made, number, Vouch(made.number, MARK, ranges))
             runs.forget_told()
         self._untold, self._marks_at = False, time.monotonic() + MARKS
+
+    def _produce(self, made: _Made, number: int, said: Vouch, written: Written | None = None) -> None:
+        own: Any = [(HEADER, said.encoded())]
+        try:
+            if written is None:
+                self._producer.produce(made.topic, partition=number, headers=own)
+                return
+            record, headers = written
+            self._producer.produce(
+                made.topic, record.value(), record.key(), number, on_delivery=self._failed,
+                timestamp=record.timestamp()[1], headers=[*headers, *own],
+            )  # fmt: skip
+            self.copied[made.name] += 1
+        except (BufferError, KafkaException):
+            self.lost += 1
+
+    @cached_property
+    def _producer(self) -> Producer:
+        return producer(self._bootstrap, **COPIES)
 
     def _failed(self, error: KafkaError | None, _message: Message) -> None:
         self.lost += error is not None

@@ -7,7 +7,6 @@ there and did not copy is not the channel's.  Of offsets that nobody vouches for
 """
 
 import struct
-from collections.abc import Hashable
 from typing import NamedTuple
 
 from nightwire.core.channels.mapping import ChannelMapping
@@ -15,12 +14,11 @@ from nightwire.core.datagrams.datagram import channel_number
 from nightwire.schemas import MendableError
 
 HEADER = "nightwire-channel"
-"""The header's name."""
 HEAD, RANGE = struct.Struct(">Iq"), struct.Struct(">qq")
 MARK = -1
 """Stands for the offset where there is no record."""
 MOST_RANGES = 4_096
-"""Most ranges that are remembered or said at once; of those before nobody hears."""
+"""Most ranges that are kept to be told; of those before nobody hears."""
 
 
 class VouchError(MendableError):
@@ -28,13 +26,7 @@ class VouchError(MendableError):
 
 
 class Vouch(NamedTuple):
-    """What one record of a channel's topic says.
-
-    Attributes:
-        number: The channel's.
-        offset: Of the record, in the topic; `MARK` where there is none.
-        ranges: Offsets of the topic, in order.
-    """
+    """What one record of a channel's topic says: the channel, its offset or `MARK`, the ranges."""
 
     number: int
     offset: int
@@ -69,15 +61,13 @@ def number_of(mapping: ChannelMapping) -> int:
 class Runs:
     """The offsets of one partition that a source wrote, and what of them each channel was told.
 
-    One record after another is the source's own; between them may lie others', and the marks by
-    which Kafka ends the source's transactions, which hold nothing.
+    Between its own records may lie others', and the marks by which Kafka ends its transactions.
     """
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int]] = []
-        self._told: dict[Hashable, int] = {}
-        self._open = False  # whether a transaction has written here since the last one ended
-        self._ended = 0
+        self._told: dict[int, int] = {}
+        self._open, self._ended = False, 0  # whether it wrote since the last transaction; ended ones
 
     @property
     def end(self) -> int:
@@ -86,7 +76,7 @@ class Runs:
 
     def note(self, offset: int) -> None:
         """Note that the record at *offset* is the source's."""
-        if self._ranges and offset < self.end:  # the topic was made anew
+        if offset < self.end:  # the topic was made anew
             self._ranges, self._told = [], {}
         if self._ranges and offset == self.end + self._ended:
             self._ranges[-1] = self._ranges[-1][0], offset + 1
@@ -99,20 +89,13 @@ class Runs:
         """Note that the source's transaction is over: Kafka's mark takes an offset."""
         self._ended, self._open = self._ended + self._open, False
 
-    def tell(self, channel: Hashable, end: int) -> tuple[range, ...]:
-        """Return what *channel* was not told of the offsets before *end*."""
-        told = self._told.get(channel, 0)
-        self._told[channel] = end
-        first, stop = self._ranges[-1] if self._ranges else (0, 0)
-        if first <= told < stop:  # nearly always
-            return (range(told, min(stop, end)),)
-        found: list[range] = []
-        for first, stop in reversed(self._ranges):
-            if stop <= told:
-                break
-            if first < end:
-                found.append(range(max(first, told), min(stop, end)))
-        return tuple(reversed(found))
+    def tell(self, number: int) -> tuple[range, ...]:
+        """Return what the channel *number* was not told until now."""
+        told, end = self._told.get(number, 0), self.end
+        self._told[number] = end
+        if self._ranges and self._ranges[-1][0] <= told < end:  # nearly always
+            return (range(told, end),)
+        return tuple(range(max(first, told), stop) for first, stop in self._ranges if stop > told)
 
     def forget_told(self) -> None:
         """Forget what every channel was told: the last run goes on."""

@@ -115,6 +115,18 @@ class Planner:
         who = subscriber_name(principal(self._bootstrap))
         return plan(now, demand, settings, self._topic, who, datetime.now(UTC))
 
+    @staticmethod
+    def table(changes: Iterable[Change]) -> list[dict[str, Any]]:
+        """Return *changes* as people and programs read them."""
+        return [
+            {
+                "action": one.action, "name": one.mapping.name, "receivers": one.receivers,
+                "passes": one.share, "spares [byte/s]": one.spared, "group": one.mapping.group,
+                "derived": one.mapping.derived, "condition": one.mapping.condition,
+            }
+            for one in changes
+        ]  # fmt: skip
+
     def apply(self, changes: Iterable[Change]) -> None:
         """Make *changes* so: all hold from the same offsets.
 
@@ -152,11 +164,13 @@ def end_of(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
     """Return by partition the offset that a topic has in *lead* [s], if it goes on as lately.
 
     Raises:
-        KafkaException: Kafka cannot be reached, or there is no such topic.
+        KafkaException: Kafka cannot be reached.
     """
     client: Any = consumer(bootstrap)
     try:
         numbers = sorted(client.list_topics(topic, timeout=10).topics[topic].partitions)
+        if not numbers:
+            return ()
         asked = [TopicPartitionOffset(topic, number, now_ms() - round(1000 * LATELY)) for number in numbers]
         before = client.offsets_for_times(asked, timeout=10)
         highs = [watermarks(client, topic, number).high for number in numbers]

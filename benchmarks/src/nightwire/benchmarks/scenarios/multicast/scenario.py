@@ -18,6 +18,7 @@ from nightwire.benchmarks.model.scenario import (
 from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
+from nightwire.benchmarks.scenarios.multicast.sources import CopyingBeside, SendingAlone, source_figures
 
 SUBSCRIPTIONS = (1_000, 10_000, 100_000, 1_000_000)
 SCAN = "a vectorised scan over the same constraints, in the same process"
@@ -53,7 +54,9 @@ class MulticastScenario(Scenario):
         "subscriptions that no other covers; each insert is placed under one, or becomes one. All takes "
         "one thread, whose CPU time is told."
     )
-    figures: Sequence[Figure] = (*matching_figures(), *figures_of(), *mapped_figures())
+    figures: Sequence[Figure] = (
+        *matching_figures(), *figures_of(), *mapped_figures(), *source_figures()
+    )  # fmt: skip
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=1_000_000, pairs=5, rate=1.0, profile="full"),
@@ -72,8 +75,9 @@ class MulticastScenario(Scenario):
         site = SharedSite(context)
         self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
-        mapped = [Moves(context, site), WantsLessByWhere(context, site)]
-        return [Matching(context, self._counts), Inserting(), *network_experiments(context, site), *mapped]
+        network = [*network_experiments(context, site), Moves(context, site), WantsLessByWhere(context, site)]
+        sources = [SendingAlone(context, site), CopyingBeside(context, site)]
+        return [Matching(context, self._counts), Inserting(), *network, *sources]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw how fast events are judged, by the number of subscriptions."""

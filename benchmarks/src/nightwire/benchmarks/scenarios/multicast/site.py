@@ -119,6 +119,11 @@ class Site:
         for host in hosts if self.lan else ():
             self.lan.lose(host, share, group.partition(":")[0]) if self.lan else None
 
+    def on_disk(self, topic: str) -> int:
+        """Return the bytes of *topic* as Kafka keeps them, and sends them to each reader."""
+        logs = (self._context.folder / "site").glob(f"**/{topic}-*/*.log")
+        return sum(one.stat().st_size for one in logs)
+
     def close(self) -> None:
         """End what was started."""
         self._exits.close()

@@ -107,12 +107,9 @@ class InOrder:
         self._heard_at = now
 
     def strays(self, now: float) -> bool:
-        """Take note that a gap held records; return whether that is so too often.
-
-        Then others write there who vouch for nothing, and the topic is read rather as a stream.
-        """
+        """Take note that a gap held records; return whether too many vouch for nothing."""
         self._strays.append(now)
-        if len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
+        if not self._patience or len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
             return False
         self._left_until = now + AWAY
         return True

@@ -8,10 +8,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaException, Message
 
+from nightwire.consumers.source.multicast.group_choice import GroupChoice
 from nightwire.consumers.source.multicast.in_order import SILENCE, Held, InOrder
 from nightwire.core.channels import ChannelMapping, channel_of
 from nightwire.core.datagrams import (
@@ -51,24 +52,6 @@ TICK = 0.01
 """Longest wait for the topic itself, while the LAN may have something. [s]"""
 UNKNOWN = frozenset({"foreign", "unknown_key", "unsigned"})
 """Reasons that may be a channel, or a key, which is not known yet."""
-
-
-class Choice(Protocol):
-    """Chooses channels.
-
-    Attributes:
-        interface: Name or address of the interface on which their groups are joined.
-    """
-
-    interface: str
-
-    def chosen(self) -> Mapping[str, ChannelMapping]:
-        """Return the channel to listen to, by topic."""
-        ...
-
-    def close(self) -> None:
-        """Choose no more."""
-        ...
 
 
 @dataclass(eq=False)
@@ -113,7 +96,7 @@ class Listener:
         address: GroupAddress | None,
         bootstrap: str,
         topics: Sequence[str],
-        choice: Choice | None = None,
+        choice: GroupChoice | None = None,
     ) -> None:
         self._bootstrap, self._topics, self._choice = bootstrap, topics, choice
         self.partitions: dict[TopicPartition, InOrder] = {}
@@ -128,14 +111,9 @@ class Listener:
             self._joined[address.name] = Membership(open_receiver(address))
 
     @property
-    def follows(self) -> bool:
-        """Whether it is its channels' choice, and not the one group's, what is heard."""
-        return self._choice is not None
-
-    @property
     def name(self) -> str:
         """What is listened to."""
-        return " ".join(["multicast", *([*self._joined][-1:] if self.follows else [])])
+        return " ".join(["multicast", *([*self._joined][-1:] if self._choice else [])])
 
     def look(self, *, wait: bool = False) -> None:
         """Read again which channels there are, and by what keys they are signed; *wait* for it."""
@@ -191,7 +169,8 @@ class Listener:
             )
             for number, channel in there.items():
                 if one.channels.get(number) != channel:
-                    self.on_channel(channel)
+                    if self._choice is None:  # else whoever reads judges all by a condition of its own
+                        self.on_channel(channel)
                     self._pauses.reset()
             one.channels = there
 

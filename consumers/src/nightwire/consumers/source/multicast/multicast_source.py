@@ -1,23 +1,25 @@
-"""A reader's records by another way than their topic, while it is heard: by multicast, say.
+"""A reader's records by multicast: from the LAN while it is heard, from Kafka while it is not.
 
-A partition begins in its topic.  When what the LAN says joins what was handed out, the topic's
-fetching is paused and the LAN hands out; what it loses is repaired by offset.  When it is silent,
-or has lost very much, the partition goes back to the topic, where it goes on at the same offset.
-The topic of a derived channel is heard as a LAN is.
+A partition begins in Kafka.  When what the LAN says joins what was handed out, Kafka's fetching is
+paused and the LAN hands out; what it loses is repaired by offset.  When it is silent, or has lost
+very much, the partition goes back to Kafka, where it goes on at the same offset.  The topic of a
+derived channel is heard as a LAN is.
 """
 
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.consumer_group import GroupSource
+from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.repair import SHORT, Repair, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
@@ -37,62 +39,11 @@ MOST_STALE = 10_000
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
 
-
-class Ear(Protocol):
-    """What hears records of a topic by another way.
-
-    Attributes:
-        partitions: What was heard, by partition; the source says which are wanted.
-        on_channel: Is called with each multicast channel that becomes known.
-    """
-
-    partitions: dict[TopicPartition, InOrder]
-    on_channel: Callable[[Channel], None]
-
-    @property
-    def name(self) -> str:
-        """Name of the way."""
-        ...
-
-    @property
-    def patience(self) -> float:
-        """How long what lacks is waited for. [s]"""
-        ...
-
-    @property
-    def tick(self) -> float:
-        """Longest wait for the topic while there may be something to be heard. [s]"""
-        ...
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        """What was heard and not believed or not needed, by reason."""
-        ...
-
-    def look(self, *, wait: bool = False) -> None:
-        """Learn what is to be heard; *wait* for it where records may not be told without."""
-        ...
-
-    def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
-        """Take what has come, or what comes first within *timeout* [s], here or to *answers*."""
-        ...
-
-    @property
-    def follows(self) -> bool:
-        """Whether it goes to whichever channel has all that is wanted: none is judged by."""
-        ...
-
-    def end_of(self, partition: TopicPartition) -> int | None:
-        """Return where a silent *partition* ends; None where silence is enough to leave."""
-        ...
-
-    def close(self) -> None:
-        """Hear no more."""
-        ...
+Ear = Listener | ChannelListener
 
 
 class MulticastSource(RecordSource):
-    """Records by assignment, by another way where it is heard.
+    """Records by assignment, by multicast or a channel where that is heard.
 
     Args:
         given: What `RecordSource` takes.
@@ -113,7 +64,8 @@ class MulticastSource(RecordSource):
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
         self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
         self.repaired = 0
-        listener.on_channel = self._channel_known
+        if isinstance(listener, Listener):
+            listener.on_channel = self._channel_known
 
     def open(self) -> None:
         """Find where to begin, and what the group carries.
@@ -225,7 +177,7 @@ class MulticastSource(RecordSource):
                 self._to_kafka(partition, "nobody says what of it is wanted")
             elif was_silent:
                 heard.confirm(time.monotonic())
-            elif messages and self._listener.patience and heard.strays(time.monotonic()):
+            elif messages and heard.strays(time.monotonic()):
                 self._hand_out_ready(partition, heard)
                 self._to_kafka(partition, "others write there too")
 
@@ -295,7 +247,7 @@ class MulticastSource(RecordSource):
 
     def _channel_known(self, channel: Channel) -> None:
         self._judges.pop(channel.topic, None)
-        if channel.condition and not self._listener.follows:
+        if channel.condition:
             self._judges[channel.topic] = channel_judge(channel.condition, channel.survey, self._decoder)
             log.info("%s carries of %s: %s", channel.group, channel.topic, channel.condition)
 
@@ -316,7 +268,7 @@ class MulticastSource(RecordSource):
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):
-    """Records of a member of a group, by another way where it is heard."""
+    """Records of a member of a group, by multicast or a channel where that is heard."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)

@@ -1,38 +1,29 @@
 """The ear of a reader with a condition: the topic of a channel that covers it."""
 
-import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.consumers.source.channels.choice import covering
+from nightwire.consumers.source.multicast.covering import covering
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.core.channels import HEADER, ChannelMapping, ChannelTable, VouchError, number_of, vouch_of
-from nightwire.core.datagrams import Channel
 from nightwire.core.kafka import TopicPartition, consumer
 from nightwire.schemas.topics import CHANNELS, channel
 
-log = logging.getLogger("nightwire.consumers")
-
 AT_ONCE = 512
 """Most records that are taken at once."""
-PATIENCE = 0.5
-"""How long offsets that nobody vouches for are waited for: sources mark five times a second. [s]"""
-TICK = 0.05
-"""Longest wait for the topic itself, while the channel may have something. [s]"""
+PATIENCE, TICK, END_TIMEOUT = 0.5, 0.05, 2.0
+"""How long offsets that nobody vouches for are waited for, which sources do five times a second;
+longest wait for the topic, while the channel may have something; for where it ends. [s]"""
 ANSWERS = 0.005
 """Longest wait while a repair is under way. [s]"""
-END_TIMEOUT = 2.0
-"""Longest wait for the answer where a partition ends. [s]"""
 READER: Mapping[str, Any] = {
-    "enable_partition_eof": True,
-    "fetch_wait_max_ms": 500,
-    "auto_offset_reset": "latest",
-}
+    "enable_partition_eof": True, "fetch_wait_max_ms": 500, "auto_offset_reset": "latest"
+}  # fmt: skip
 """What is not there any more is in the topic; Kafka answers at once where something comes."""
 
 
@@ -57,22 +48,15 @@ class ChannelListener:
         self._surveys, self._where = surveys, where
         self.partitions: dict[TopicPartition, InOrder] = {}
         self.dropped: Counter[str] = Counter()
-        self.on_channel: Callable[[Channel], None] = lambda _channel: None  # of multicast alone
         self._table, self._known = ChannelTable(), False
         self._chosen: dict[str, ChannelMapping] = {}
         self._assigned: dict[TopicPartition, TopicPartition] = {}  # of a channel: of its topic
         self._consumer = consumer(bootstrap, **READER)
 
     @property
-    def follows(self) -> bool:
-        """Whether it goes to whichever channel has all that is wanted: always."""
-        return True
-
-    @property
     def name(self) -> str:
         """What is listened to."""
-        named = sorted(f"{one.name} of {one.topic}" for one in self._chosen.values())
-        return f"channel {', '.join(named)}" if named else "channel"
+        return f"channel {', '.join(f'{one.name} of {topic}' for topic, one in self._chosen.items())}"
 
     def look(self, *, wait: bool = False) -> None:
         """Begin to follow which channels there are; never wait for it."""
@@ -81,16 +65,15 @@ class ChannelListener:
     def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
         """Take what has come, or what comes first within *timeout* [s]; *answers* are awaited."""
         self._follow_assignment()
-        first = self._consumer.poll(min(timeout, ANSWERS) if answers else timeout)
-        if first is None:
+        if (first := self._consumer.poll(min(timeout, ANSWERS) if answers else timeout)) is None:
             return
-        now, changed = time.monotonic(), False
+        now, before = time.monotonic(), self._table.position
         for message in [first, *self._consumer.consume(AT_ONCE - 1, 0)]:
             if message.topic() == CHANNELS:
-                changed = self._note(message) or changed
+                self._note(message)
             elif message.error() is None and (reason := self._take(message, now)) is not None:
                 self.dropped[reason] += 1
-        if changed and self._known:
+        if self._known and self._table.position != before:
             self._choose()
 
     def end_of(self, partition: TopicPartition) -> int | None:
@@ -107,29 +90,24 @@ class ChannelListener:
         """Leave Kafka."""
         self._consumer.close()
 
-    def _note(self, message: Message) -> bool:
-        """Note a record of the topic `channels`; return whether there may be others now."""
+    def _note(self, message: Message) -> None:
+        """Note a record of the topic `channels`, or its end."""
         if (error := message.error()) is None:
             key = (message.key() or b"").decode(errors="replace")
             self._table.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
-            return True
-        first = error.code() == KafkaError._PARTITION_EOF and not self._known
-        self._known = self._known or first
-        return first
+        elif error.code() == KafkaError._PARTITION_EOF and not self._known:
+            self._known = True
+            self._choose()
 
     def _choose(self) -> None:
         """Choose for each topic the channel that is read, and forget what another one said."""
         for topic, of_survey in self._surveys.items():
             held = [one.mapping for one in self._table.of(topic) if one.mapping.derived]
-            found, before = covering(self._where, of_survey, held), self._chosen.get(topic)
-            if found is not None and before is not None and number_of(found) == number_of(before):
-                continue
-            self._chosen.pop(topic, None)
+            found, before = covering(self._where, of_survey, held), self._chosen.pop(topic, None)
             if found is not None:
                 self._chosen[topic] = found
-                log.info("%s is read by its channel %s: %s", topic, found.name, found.condition)
-            for partition, heard in self.partitions.items():
-                if partition[0] == topic:
+            if (found and number_of(found)) != (before and number_of(before)):
+                for heard in (one for (name, _), one in self.partitions.items() if name == topic):
                     heard.reset()
 
     def _follow_assignment(self) -> None:
@@ -159,9 +137,9 @@ class ChannelListener:
             said = vouch_of(next((value for name, value in headers if name == HEADER), b""))
         except VouchError:
             return "malformed"
-        if said.number != number_of(self._chosen[place[0]]):
+        if place[0] not in self._chosen or said.number != number_of(self._chosen[place[0]]):
             return "foreign"
-        record = _record(message, place, said.offset, headers)
+        record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
             heard.vouch(known, record if known is said.ranges[-1] else None, now)
         return None
@@ -169,10 +147,8 @@ class ChannelListener:
 
 def _record(
     message: Message, place: TopicPartition, offset: int, headers: Sequence[tuple[str, Any]]
-) -> Message | None:
-    """Return the record as it lies in its topic; None of a mark."""
-    if offset < 0:
-        return None
+) -> Message:
+    """Return the record as it lies in its topic."""
     own = [one for one in headers if one[0] != HEADER]
     return Message(
         topic=place[0], partition=place[1], offset=offset, key=message.key(), value=message.value(),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from nightwire.consumers.source.channels.choice import covering
+from nightwire.consumers.source.multicast.covering import covering
 from nightwire.core.channels import ChannelFollower, ChannelMapping
 from nightwire.filters.language import compile_sql
 from nightwire.schemas import AlertTable, survey, surveys

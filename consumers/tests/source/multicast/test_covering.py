@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nightwire.consumers.source.channels.choice import covering
+from nightwire.consumers.source.multicast.covering import covering
 from nightwire.core.channels import ChannelMapping
 
 CHANNELS = {
