@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "archive": "archive",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -97,6 +98,14 @@ ORDER = {
         "listening serve status",
         "commands",
     ],
+    "archive": [
+        "storage",
+        "writing",
+        "asking",
+        "check serving upkeep",
+        "serve",
+        "commands",
+    ],
     "benchmarks": [
         "model",
         "environment",
@@ -119,7 +128,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
-    "benchmarks/src/nightwire/benchmarks/scenarios": 14,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""
 
