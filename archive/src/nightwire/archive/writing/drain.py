@@ -37,6 +37,8 @@ LOOK = 0.2
 """Time between two looks at where partitions end. [s]"""
 AT_ONCE = 500
 """Most records that are taken from Kafka at once."""
+OVERHEAD = 100
+"""What a record takes beside its value. [byte]"""
 PATIENCE = 5.0
 """Time until a full disk, or a registry that is away, is tried again. [s]"""
 TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED, KafkaError._PARTITION_EOF}
@@ -144,9 +146,8 @@ class Drain:
             self._began = time.monotonic()
         self._taken.append(record)
         self._next[source] = record.offset + 1
-        size = len(record.value or b"") + 100
-        self._size += size
-        self._schedule.took(size)
+        self._size += _size(record)
+        self._schedule.took(_size(record))
 
     def _look(self, now: float) -> None:
         """See whether somebody writes, and what waits."""
@@ -179,15 +180,19 @@ class Drain:
         return bool(self._taken) and (full or time.monotonic() - self._began >= self._batching.every)
 
     def _write(self, stop: Stop | None = None) -> None:
-        """Write what was taken, survey by survey; wait while there is no room, or no registry."""
-        topics = dict.fromkeys(one.topic for one in self._taken)
-        for topic in topics:
+        """Write what was taken, survey by survey; wait while there is no room, or no registry.
+
+        Without a *stop* nothing is waited for: what cannot be written now is kept.
+        """
+        left: list[WholeRecord] = []
+        for topic in dict.fromkeys(one.topic for one in self._taken):
             records = [one for one in self._taken if one.topic == topic]
             while not self._written(records):
                 if stop is None or stop.wait(PATIENCE):
-                    log.warning("%d records of %s are left to the next start", len(records), topic)
+                    log.warning("%d records of %s are not archived yet", len(records), topic)
+                    left += records
                     break
-        self._taken, self._size = [], 0
+        self._taken, self._size = left, sum(map(_size, left))
 
     def _written(self, records: Sequence[WholeRecord]) -> bool:
         """Write records of one topic; return whether that was done."""
@@ -269,6 +274,10 @@ class Drain:
                 known.pop(one, None)
             self._paused.discard(one)
             self._taken = [record for record in self._taken if (record.topic, record.partition) != one]
+
+
+def _size(record: WholeRecord) -> int:
+    return len(record.value or b"") + OVERHEAD
 
 
 def _sources(given: list[TopicPartitionOffset]) -> list[TopicPartition]:
