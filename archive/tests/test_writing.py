@@ -82,6 +82,30 @@ def test_a_later_version_widens_the_table(tmp_path: Path) -> None:
         assert found.decode(whole).alert["verdict"] == "real"
 
 
+def test_a_field_that_becomes_something_else_gets_a_column_beside(tmp_path: Path) -> None:
+    def changed(kind: str) -> Codec:
+        fields = [*CODEC.schema["fields"], {"name": "grade", "type": ["null", kind], "default": None}]
+        source = next(one for one in fields if one["name"] == "diaSource")
+        of_source = [*source["type"]["fields"], {"name": "note", "type": ["null", kind], "default": None}]
+        inner = source | {"type": source["type"] | {"fields": of_source}}
+        return Codec(CODEC.schema | {"fields": [inner if one is source else one for one in fields]})
+
+    kinds = {"string": ("text", 1), "int": (7, 2), "float": (2.5, 3), "long": (9, 4)}
+    codecs = {kind: changed(kind) for kind in kinds}
+    tables = writer(tmp_path, Known(**{f"v20000{n}": codecs[kind] for kind, (_, n) in kinds.items()}))
+    for kind, (value, n) in kinds.items():
+        made = alert(n, note=value) | {"grade": value}
+        put(tables, record(n - 1, frame(200_000 + n, codecs[kind].encode(made))))
+    with Archive(tmp_path) as found:
+        sql = "SELECT grade, grade_int64, grade_double, diaSource.note_double FROM sim ORDER BY id"
+        assert [tuple(row.values()) for row in found.query(sql).to_pylist()] == [
+            ("text", None, None, None),
+            (None, 7, None, None),
+            (None, None, 2.5, 2.5),
+            (None, 9, None, None),
+        ]
+
+
 def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
     tables = writer(tmp_path)
     written = put(tables, record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3))
