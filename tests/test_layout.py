@@ -54,7 +54,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting datagrams presence",
+        "accounting catalogues datagrams presence",
         "cli subscriptions",
         "tls",
         "stack",

@@ -15,12 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from nightwire.core.catalogues import catalogues_of
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober
 from nightwire.filters.evaluation.results import Verdict, added_rows, at_rows, count_range, passed_rows
-from nightwire.filters.evaluation.rowwise import RowJudge, judge_in_sandbox, judge_nothing, take_rows
+from nightwire.filters.evaluation.rowwise import (
+    RowJudge,
+    in_rounds,
+    judge_in_sandbox,
+    judge_nothing,
+    take_rows,
+)
 from nightwire.filters.evaluation.vectorized import judge_vectorized
 from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.chains import is_derived
@@ -28,9 +35,10 @@ from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts, rows_to_arrow
 from nightwire.filters.model.offsets import OffsetRange, chunks
 from nightwire.filters.model.text_facts import load_facts
-from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts
+from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts, with_batch
 from nightwire.filters.reading.derived import fetch_groups
 from nightwire.filters.reading.fetch import range_consumer
+from nightwire.filters.reading.matches import missing, with_matches
 from nightwire.filters.reading.requirements import (
     UNREAD,
     ColumnRequirements,
@@ -144,7 +152,11 @@ def judge(
     """
     live = enumerate(_filters(task.state, task.filters, task.owner))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
-    defects = {number: _defect(one.program, one.facts, name) for number, one in filters}
+    catalogues = catalogues_of(Path(task.state))
+    defects = {
+        number: _defect(one.program, one.facts, name) or missing(one.text_facts.matches, catalogues)
+        for number, one in filters
+    }
     alerts, verdicts = _judged(task, source, [one for one in filters if not defects[one[0]]], name, work)
     verdicts = sorted(
         [*verdicts, *(_failed(number, why) for number, why in defects.items() if why)],
@@ -187,6 +199,8 @@ def _judged(
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
+        store = catalogues_of(Path(task.state))
+        alerts = with_batch(alerts, with_matches(alerts.batch, wanted.matches, name, store))
         began = time.monotonic()
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began
@@ -286,11 +300,11 @@ def _rowwise_of(task: Task) -> RowJudge:
 @lru_cache(maxsize=2)
 def _rowwise(strength: str, budget: float, *, slow: bool) -> RowJudge:
     if strength == "none":
-        return judge_in_process(budget)
+        return in_rounds(judge_in_process(budget))
     limits = replace(SLOW_LIMITS if slow else Limits(), cpu_s=budget)
     try:
         sandbox = Sandbox("weak" if strength == "weak" else "strong", limits)
-        return judge_in_sandbox(sandbox, _cpu_budget(budget))
+        return in_rounds(judge_in_sandbox(sandbox, _cpu_budget(budget)))
     except NoSandboxError as error:
         return judge_nothing(f"cannot be judged here: {error}")
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.mentions import all_names, imported_packages, mentioned_names, sets_attributes
+from nightwire.filters.language.mentions import (
+    all_names,
+    imported_packages,
+    matches_called,
+    mentioned_names,
+    sets_attributes,
+)
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
 from nightwire.filters.language.source import (
@@ -63,6 +69,7 @@ __all__ = [
     "fields_read",
     "imported_packages",
     "instrumented_copy",
+    "matches_called",
     "mentioned_names",
     "objections",
     "parsed",

@@ -26,6 +26,7 @@ from nightwire.filters.language.python.scope import (
     Static,
     Values,
 )
+from nightwire.schemas.survey_model import MatchName
 
 Arguments = Mapping[str, ast.expr]
 
@@ -106,10 +107,23 @@ def _constants(scope: Scope, node: ast.Call, *kinds: type) -> list[Any]:
     _no_keywords(scope, node)
     found = [key_of(scope, one) for one in node.args]
     if [type(one) for one in found] != list(kinds) or "" in found:
-        words = {str: "a band as constant text, 'r'", int: "a constant whole number"}
+        words = {str: "a name as constant text, 'r'", int: "a constant whole number", float: "a number"}
         said = " and ".join(words[kind] for kind in kinds) or "nothing"
         raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: it takes {said}")
     return found
+
+
+def _match(scope: Scope, node: ast.Call) -> Static:
+    kinds = [type(key_of(scope, one)) for one in node.args[1:]]
+    catalogue, radius = _constants(scope, node, str, int if kinds == [int] else float)
+    try:
+        return Field(((str(MatchName.of(catalogue, radius)), "[]"),))
+    except ValueError as error:
+        raise scope.build.refuse(str(error)) from error
+
+
+def _in_moc(scope: Scope, node: ast.Call) -> Static:
+    return Field(((str(MatchName(*_constants(scope, node, str))), "[]"),))
 
 
 OF_ALERT: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
@@ -117,6 +131,8 @@ OF_ALERT: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
     "colour": _colour,
     "magnitudes": _magnitudes,
     "healpix_at": _healpix_at,
+    "match": _match,
+    "in_moc": _in_moc,
 }
 
 

@@ -20,6 +20,7 @@ from nightwire.filters.language.python.scope import (
     Unknown,
     Values,
 )
+from nightwire.schemas.survey_model import MatchName
 
 BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -137,6 +138,8 @@ def truth(scope: Scope, node: ast.expr) -> int:
     if isinstance(node, ast.BoolOp) and not _or_empty(node):
         return _joined(scope, node, [truth(scope, one) for one in node.values])
     value = scope.value(node)
+    if isinstance(value, Field) and MatchName.is_record(value.path):
+        return scope.build.then(scope.asked(value), scope.build.leaf("has", value.path))
     if (
         isinstance(value, Points | Values)
         and not getattr(value, "lazy", False)
