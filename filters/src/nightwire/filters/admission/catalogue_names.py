@@ -1,7 +1,10 @@
 """The catalogues that a filter asks for: whether there are such, and in which versions."""
 
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from nightwire.core.catalogues import CatalogueError, CatalogueStore
 from nightwire.filters.language import FilterError
@@ -10,6 +13,9 @@ from nightwire.filters.model.text_facts import load_facts, matches_named
 from nightwire.filters.reading.matches import versions_of
 from nightwire.schemas import meant
 from nightwire.schemas.survey_model import MATCH_MARK, MatchName
+
+MAX_OWNED = 256 << 20
+"""Most that one owner's catalogues have on disk, earlier versions among them. [byte]"""
 
 NO_CATALOGUES = "there are no catalogues here, and it asks for {}"
 
@@ -35,6 +41,25 @@ def with_versions(compilation: Compilation, owner: str, store: CatalogueStore | 
     names = {one: str(_versioned(one, store)) for one in facts.matches}
     program = compilation.program and compilation.program.renamed(names)
     return replace(compilation, program=program, facts=facts.with_versions(names).dumps())
+
+
+def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
+    """Add the owner's catalogue ``owner/name`` that comes with a request; its versions are kept.
+
+    Raises:
+        CatalogueError: It is none, or its owner has too many.
+    """
+    owner, text = request["owner"], request["watchlist"]
+    held = sum(one.stat().st_size for one in store.folder.glob(f"owned/{owner}/**/*") if one.is_file())
+    if held + len(text) > MAX_OWNED:
+        raise CatalogueError(
+            f"{owner}'s catalogues would have more than {MAX_OWNED:,} bytes: ask who runs the engine for "
+            f"`nightwire catalogue remove {owner}/NAME --old`"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "watchlist.csv"
+        file.write_bytes(text)
+        store.add(f"{owner}/{request['name']}", file, replace=True)
 
 
 def is_current(matches: tuple[str, ...], store: CatalogueStore) -> bool:

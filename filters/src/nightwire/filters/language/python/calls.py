@@ -107,19 +107,22 @@ def _constants(scope: Scope, node: ast.Call, *kinds: type) -> list[Any]:
     _no_keywords(scope, node)
     found = [key_of(scope, one) for one in node.args]
     if [type(one) for one in found] != list(kinds) or "" in found:
-        words = {str: "a name as constant text, 'r'", int: "a constant whole number", float: "a number"}
+        words = {str: "a band as constant text, 'r'", int: "a constant whole number"}
         said = " and ".join(words[kind] for kind in kinds) or "nothing"
         raise scope.build.refuse(f"`{ast.unparse(node)[:60]}`: it takes {said}")
     return found
 
 
 def _match(scope: Scope, node: ast.Call) -> Static:
-    kinds = [type(key_of(scope, one)) for one in node.args[1:]]
-    catalogue, radius = _constants(scope, node, str, int if kinds == [int] else float)
-    try:
-        return Field(((str(MatchName.of(catalogue, radius)), "[]"),))
-    except ValueError as error:
-        raise scope.build.refuse(str(error)) from error
+    _no_keywords(scope, node)
+    match [key_of(scope, one) for one in node.args]:
+        case [str(catalogue), int() | float() as radius]:
+            try:
+                return Field(((str(MatchName.of(catalogue, radius)), "[]"),))
+            except ValueError as error:
+                raise scope.build.refuse(str(error)) from error
+    what = ast.unparse(node)[:60]
+    raise scope.build.refuse(f"`{what}`: it takes a catalogue's name and a radius [arcsec] as constants")
 
 
 def _in_moc(scope: Scope, node: ast.Call) -> Static:
