@@ -158,9 +158,9 @@ def boolean(scope: Scope, node: ast.BoolOp) -> Static:
         first = scope.value(node.values[0])
         if isinstance(first, Field):
             return Field(first.steps, empty=True, guard=scope.asked(first))
-    *first, last = node.values
+    *before, last = node.values
     asked = _there if isinstance(node.op, ast.And) else Scope.scalar
-    return _joined(scope, node, [*(asked(scope, one) for one in first), scope.scalar(last)])
+    return _joined(scope, node, [*(asked(scope, one) for one in before), scope.scalar(last)])
 
 
 def _there(scope: Scope, node: ast.expr) -> int:
