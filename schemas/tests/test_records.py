@@ -185,6 +185,19 @@ SAMPLES["channel"] = {
     "keys": [b"new", b"old"],
     "rotated": 1_795_000_000_000,
 }
+SAMPLES["mapping"] = {
+    "topic": "alerts.lsst",
+    "name": "bright",
+    "condition": "magnitude < 19",
+    "derived": True,
+    "group": "239.10.0.1:5400",
+    "full": False,
+    "priority": 1,
+    "since": [17, 0],
+    "automatic": True,
+    "made_by": "ann",
+    "made": NOW,
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -230,6 +243,7 @@ def test_ids_are_these_for_ever() -> None:
         "entry": 100_019,
         "subscription": 100_020,
         "channel": 100_025,
+        "mapping": 100_026,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

@@ -17,7 +17,7 @@ from nightwire.consumers import AlertReader, BadRecord
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.subscriptions import Following
 from nightwire.schemas.records import VISIT
-from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
+from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, alerts, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -67,6 +67,22 @@ def test_one_by_one_in_batches_and_tables(kafka: str, hundred: str) -> None:
     with AlertReader(hundred, where=THIRD, bootstrap=kafka, follow=False) as reader:
         tables = reader.tables(["diaSourceId"], metadata=["offset"], size=10)
         assert [*chain(*(table["offset"].to_pylist() for table in tables))] == expected
+
+
+def test_a_batch_goes_out_as_soon_as_it_is_full(kafka: str, hundred: str) -> None:
+    with AlertReader(hundred, where=THIRD, bootstrap=kafka, start="beginning") as reader:
+        batch = next(reader.batches(size=10, wait=600))
+        assert [one.offset for one in batch] == [*range(0, 30, 3)]
+
+
+def test_what_is_judged_twice_is_counted_once(kafka: str, hundred: str, encode: Encode, write: Write) -> None:
+    write(kafka, hundred, [b"garbage", encode(102)])
+    told: list[BadRecord] = []
+    with AlertReader(hundred, where=THIRD, bootstrap=kafka, follow=False, on_bad=told.append) as reader:
+        batches = reader.batches(size=40)
+        batches._next_batch()  # its caller was cancelled: nothing is handed out
+        assert offsets(reader) == list(range(0, 100, 3))
+        assert (reader.count, reader.filtered, reader.undecodable, len(told)) == (34, 67, 1, 1)
 
 
 def test_a_limit_and_the_last_and_nothing(kafka: str, hundred: str) -> None:
@@ -211,3 +227,11 @@ def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
         while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
             take(first, by_first)
     assert (len(by_second), len({*by_first, *by_second})) == (1, 80)
+
+
+def test_a_field_that_no_alert_has_is_refused_at_the_start(kafka: str) -> None:
+    ensure_topics(kafka, [settings(alerts("sim"))])
+    with pytest.raises(ValueError, match=r"where: .* no field diaSource.magnitud; did you mean magnitude"):
+        AlertReader("alerts.sim", where="magnitud < 19", bootstrap=kafka, follow=False).open()
+    with AlertReader("alerts.sim", where="diaSourceId < 0", bootstrap=kafka, follow=False) as reader:
+        assert [*reader] == []

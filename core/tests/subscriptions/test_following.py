@@ -59,8 +59,8 @@ def test_it_takes_effect_at_a_stated_offset_and_is_taken_back(log: str) -> None:
 
 
 def test_who_dies_is_gone_after_two_refreshes_and_who_lives_is_not(log: str) -> None:
-    with Following(log) as following, Registrar(log, "alive", interval=0.5) as alive:
-        dead = Registrar(log, "dead", interval=0.5)  # its thread never begins: it says so once
+    with Following(log) as following, Registrar(log, "alive", interval=2.0) as alive:
+        dead = Registrar(log, "dead", interval=2.0)  # its thread never begins: it says so once
         offsets = [dead.subscribe("a", "alerts.sim").result, alive.subscribe("a", "alerts.sim").result]
         dead._client.flush(10)
         assert following.wait_until(max(one(10) for one in offsets), 10)

@@ -19,6 +19,7 @@ SCHEMAS = "_schemas"
 VTP_POSITIONS = "vtp-positions"
 DIRECTORY = "directory"
 SUBSCRIPTIONS = "subscriptions"
+CHANNELS = "channels"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -110,6 +111,11 @@ def multicast(topic: str) -> str:
     return f"multicast.{topic}"
 
 
+def channel(topic: str, name: str) -> str:
+    """Return the topic to which sources copy the events of channel *name* of *topic*."""
+    return f"channel.{check_name(topic.rpartition('.')[2])}.{check_name(name)}"
+
+
 def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
     """Return how *topic* is to be made.
 
@@ -151,8 +157,17 @@ def _keeps_latest(topic: str) -> bool:
     return (kind == "seen" and NAME.fullmatch(owner) is not None) or (kind == "multicast" and owner != "")
 
 
-COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS})
-NAME_PARTS = {"alerts": 1, "filter": 2, "requests": 1, "answers": 1, "overflow": 2, "broker": 2, "returns": 1}
+COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS})
+NAME_PARTS = {
+    "alerts": 1,
+    "filter": 2,
+    "requests": 1,
+    "answers": 1,
+    "overflow": 2,
+    "broker": 2,
+    "returns": 1,
+    "channel": 2,
+}
 SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 RETENTION_BY_KIND = {
     "filter": Retention(days=30, partitions=1),
@@ -161,6 +176,7 @@ RETENTION_BY_KIND = {
     "overflow": Retention(partitions=1),
     "broker": Retention(days=7),
     "returns": Retention(days=30),
+    "channel": Retention(days=1),
 }
 
 

@@ -13,7 +13,7 @@ from confluent_kafka import Consumer
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
-from nightwire.consumers.reader.record_filter import RecordFilter
+from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
     ChosenGroupSource,
     ChosenSource,
@@ -88,6 +88,7 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
     Raises:
         TopicError: A topic or a visit does not exist.
         SchemaError: The version that was asked for cannot be had.
+        ValueError: The condition asks for a field that no alert has.
         KafkaException: Kafka cannot be reached.
     """
     ends = request.endpoints
@@ -98,6 +99,8 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         no_rows = partial(_no_rows, request, registry, decoder)
         context = DecodingContext(decoder, request.survey, deduplicator, no_rows)
         where, of_survey = request.where, request.survey
+        if where is not None:
+            check_fields(where, request.plan.topics, registry)
         record_filter = None if where is None else RecordFilter(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:

@@ -12,7 +12,7 @@ from confluent_kafka import Message
 from nightwire.consumers.alert import Deduplicator
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.reader.record_filter import RecordFilter
-from nightwire.consumers.source import RecordSource, next_offsets
+from nightwire.consumers.source import RecordSource, next_offsets, position_of
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
 from nightwire.schemas import RegistryAwayError
@@ -124,8 +124,7 @@ class ReadLoop:
                 self.source.commit()
                 return None
             most = self._most(size)
-            records = most if self._filter is None else self._filter.wanted(most)
-            messages = self._collect(records, wait, asked)
+            messages = self._collect(most, wait, asked)
             batch = self._unpacked(unpack, messages, most) if messages else None
         return batch
 
@@ -153,7 +152,9 @@ class ReadLoop:
         if made_by == unpack:
             return batch
         self._ready = None
-        self.source.put_back(batch.messages)
+        told = {position_of(message) for message, _ in batch.bad}
+        self.source.put_back([one for one in batch.messages if position_of(one) not in told])
+        self._count(batch, -1)
         return None
 
     def _over(self, asked: float) -> bool:
@@ -173,13 +174,17 @@ class ReadLoop:
         return size if limit is None else min(size, limit - self._counts.count)
 
     def _collect(self, most: int, wait: float, asked: float) -> list[Message]:
-        messages = self.source.take(most, self._tick(asked))
+        """Return records for *most* alerts, or for those that came within *wait*. [s]"""
+        records = most if self._filter is None else self._filter.wanted(most)
+        messages = self.source.take(records, self._tick(asked))
         deadline = time.monotonic() + wait
-        while messages and len(messages) < most and not self.source.over and not self._stopped():
+        while messages and len(messages) < records and not self.source.over and not self._stopped():
             if (left := deadline - time.monotonic()) <= 0:
                 break
             try:
-                messages += self.source.take(most - len(messages), min(TICK, left))
+                if self._filter is not None and self._filter.passing(messages) >= most:
+                    break
+                messages += self.source.take(records - len(messages), min(TICK, left))
             except BaseException:
                 self.source.put_back(messages)
                 raise
@@ -198,15 +203,19 @@ class ReadLoop:
             raise
         self.source.put_back(batch.waiting)
         self._ready = unpack, batch
-        self._counts.duplicates += batch.duplicates
-        self._counts.filtered += batch.filtered
-        self._counts.faulted += batch.faulted
+        self._count(batch, 1)
         for message, reason in batch.bad:
             self._skip(message, reason)
         if not batch.count:
             self._ready = None
             self.source.mark_done(next_offsets(batch.messages))
         return batch
+
+    def _count(self, batch: Batch[Any], sign: int) -> None:
+        """Count what *batch* leaves out; no longer where *sign* is -1: it is judged again."""
+        self._counts.duplicates += sign * batch.duplicates
+        self._counts.filtered += sign * batch.filtered
+        self._counts.faulted += sign * batch.faulted
 
     def _unpack_while_unavailable(
         self, unpack: Unpack[Item], messages: Sequence[Message], most: int

@@ -13,7 +13,7 @@ from nightwire.consumers.alert import ALERTS, known_survey
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.reader.tables import survey_name
 from nightwire.consumers.source import position_of
-from nightwire.schemas import AlertDecoder, RegistryAwayError, surveys
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry, surveys
 
 if TYPE_CHECKING:
     from nightwire.filters.language import Condition, Judgement
@@ -24,9 +24,6 @@ Item = TypeVar("Item")
 
 JUDGED = 256
 """Records that are judged at once where less is asked for: 27 µs each, and 50 at 64."""
-
-MOST_TOLD = 20
-"""Different oddities that are told."""
 
 NO_SURVEY = (
     "neither a header nor the topic's name says of which survey this record is, so no condition can be "
@@ -53,6 +50,25 @@ def check_condition(text: str, topics: Sequence[str], of_survey: str | None) -> 
             compile_sql(text, name)
         except FilterError as error:
             raise ValueError(f"where: {'; '.join(error.reasons)}") from error
+
+
+def check_fields(text: str, topics: Sequence[str], registry: SchemaRegistry) -> None:
+    """Check that the surveys whose alerts are read have a condition's fields, as far as is known.
+
+    Args:
+        text: What stands behind WHERE.
+        topics: Names of topics; filters may add fields to what they send on.
+        registry: Knows the schemas.
+
+    Raises:
+        ValueError: No alert can have one of them; says which, and what may have been meant.
+    """
+    from nightwire.filters.language import missing_names
+
+    named = [topic.removeprefix(ALERTS) for topic in topics if topic.startswith(ALERTS)]
+    for name in filter(known_survey, named):
+        if missing := missing_names(text, name, registry.of_survey(name)):
+            raise ValueError(f"where: {'; '.join(missing)}")
 
 
 @dataclass(frozen=True)
@@ -83,16 +99,24 @@ class RecordFilter:
     """
 
     def __init__(self, text: str, decoder: AlertDecoder, of_survey: str | None) -> None:
+        from nightwire.filters.language import Oddities
+
         self._text, self._decoder, self._survey = text, decoder, of_survey
         self._conditions: dict[str, Condition] = {}
         # positions and verdicts of what was judged and put back
         self._ahead: deque[tuple[Any, Verdict]] = deque()
-        self._told = set[str]()
+        self._oddities = Oddities()
 
     def wanted(self, most: int) -> int:
         """Return how many records to take for *most* alerts: more than that are judged at once."""
         passing = (number for number, (_, verdict) in enumerate(self._ahead, 1) if verdict.passed)
         return next(islice(passing, most - 1, None), len(self._ahead)) or max(most, JUDGED)
+
+    def passing(self, messages: Sequence[Message]) -> int:
+        """Return how many of *messages* pass; their verdicts are kept for `unpacked`."""
+        verdicts, _ = self._judged(messages)
+        self._keep(messages, verdicts, 0)
+        return sum(one.passed for one in verdicts)
 
     def unpacked(self, unpack: Unpack[Item], messages: Sequence[Message], most: int) -> Batch[Item]:
         """Return what *unpack* makes of those that pass.
@@ -113,9 +137,13 @@ class RecordFilter:
             end = passing[len(batch.messages)]
         elif end == len(verdicts):
             batch.unavailable = away
-        left = [(position_of(messages[at]), verdicts[at]) for at in range(end, len(verdicts))]
-        self._ahead.extendleft(reversed(left))
+        self._keep(messages, verdicts, end)
         return _whole(batch, messages, verdicts[:end])
+
+    def _keep(self, messages: Sequence[Message], verdicts: Sequence[Verdict], start: int) -> None:
+        """Keep the verdicts from *start* on: their records come again."""
+        left = [(position_of(messages[at]), verdicts[at]) for at in range(start, len(verdicts))]
+        self._ahead.extendleft(reversed(left))
 
     def _judged(self, messages: Sequence[Message]) -> tuple[list[Verdict], RegistryAwayError | None]:
         """Return verdicts up to the first record whose schema cannot be had now, and why not."""
@@ -123,7 +151,8 @@ class RecordFilter:
         away: dict[int, RegistryAwayError] = {}
         for name, rows in self._by_survey(messages, found).items():
             said = self._condition(name).judge([messages[at].value() or b"" for at in rows], self._decoder)
-            self._tell(name, said)
+            for oddity in self._oddities.of(said, name):
+                log.warning("where %s: %s", self._text, oddity)
             for number, at in enumerate(rows):
                 found[at] = _verdict(messages[at], number, said)
             away |= {
@@ -162,14 +191,6 @@ class RecordFilter:
         if name not in self._conditions:
             self._conditions[name] = Condition(self._text, name)
         return self._conditions[name]
-
-    def _tell(self, name: str, said: "Judgement") -> None:
-        """Say once what is odd: a field that no alert has, an alert that the condition fails on."""
-        reasons = [f"alerts of {name} have no field {path}: it is NULL" for path in sorted(said.unknown)]
-        for reason in [*reasons, *said.faults.values()]:
-            if reason not in self._told and len(self._told) < MOST_TOLD:
-                self._told.add(reason)
-                log.warning("where %s: %s", self._text, reason)
 
 
 def _of_no_survey(name: str | None) -> str:

@@ -6,6 +6,7 @@ from enum import Enum
 
 from nightwire.schemas.topics import (
     ACCOUNTS,
+    CHANNELS,
     DIRECTORY,
     FILTERS,
     NAME,
@@ -92,8 +93,8 @@ def owner(name: str) -> Rights:
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
     overflowed its filters, and what filters are written against: alerts, visits, the filter set,
-    the accounts, the directory, the subscriptions; and what says on which multicast groups these
-    are.
+    the accounts, the directory, subscriptions and channels; and what says on which multicast groups
+    these are.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -101,8 +102,8 @@ def owner(name: str) -> Rights:
     own = [requests(check_name(name)), answers(name), seen(name)]
     grants = {
         Grant(requests(name), Operation.WRITE),
-        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS),
-        *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
+        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS, CHANNELS),
+        *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts.", "channel."),
         *_read_all(multicast(f"filter.{name}."), multicast("alerts.")),
         _groups(name),
     }
@@ -119,11 +120,13 @@ def broker(name: str, surveys: Iterable[str]) -> Rights:
         NameError_: The name cannot be part of a topic.
     """
     own = [requests(check_name(name)), answers(name), seen(name), returns(name)]
+    surveys = [*surveys]
     streams = [alerts(survey) for survey in surveys]
     grants = {
         Grant(requests(name), Operation.WRITE),
         Grant(returns(name), Operation.WRITE),
-        *_read(*own, VISITS, DIRECTORY, SUBSCRIPTIONS, *streams, *map(multicast, streams)),
+        *_read(*own, VISITS, DIRECTORY, SUBSCRIPTIONS, CHANNELS, *streams, *map(multicast, streams)),
+        *_read_all(*(f"channel.{survey}." for survey in surveys)),
         *_read_all(f"broker.{name}.", multicast(f"broker.{name}.")),
         _groups(name),
     }

@@ -34,6 +34,7 @@ from nightwire.core.kafka.offsets import (
     watermarks,
 )
 from nightwire.core.kafka.reading import headers_of, read_to_end, read_until
+from nightwire.core.kafka.table_follower import TableFollower
 from nightwire.core.kafka.topics import ensure_topics
 from nightwire.core.kafka.writer import DeliveryError, Headers, Record, Writer, produce
 from nightwire.schemas.kafka_environment import environment, properties
@@ -55,6 +56,7 @@ __all__ = [
     "OffsetTracker",
     "Record",
     "RecordFetcher",
+    "TableFollower",
     "TopicPartition",
     "Watermarks",
     "Writer",

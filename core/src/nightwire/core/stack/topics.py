@@ -15,6 +15,7 @@ from nightwire.core.stack.services import Stream
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
     ACCOUNTS,
+    CHANNELS,
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
@@ -45,7 +46,8 @@ def broker_properties(stream: Stream | None) -> dict[str, object]:
 
 def stack_topics(stream: Stream | None) -> list[TopicSettings]:
     """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
-    shared = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS, DIRECTORY, SUBSCRIPTIONS]
+    shared = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS]
+    shared += [DIRECTORY, SUBSCRIPTIONS, CHANNELS]
     names = [*shared, *map(alerts, surveys())]
     bounded = alerts(stream.survey) if stream else None
     return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]

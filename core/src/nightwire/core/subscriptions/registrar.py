@@ -123,9 +123,13 @@ class Registrar:
         """Take all back, and wait a moment for Kafka to take that."""
         self._leave.set()
         self._thread.join(GOODBYE)
+        deadline = time.monotonic() + PATIENCE
         with self._lock:
             for key in self._held:
-                self._say_elsewhere(key, None) if self._refused else self._write(key, None)
+                if not self._refused:
+                    self._write(key, None)
+                elif time.monotonic() < deadline:
+                    self._say_elsewhere(key, None)
             self._held.clear()
         self._client.flush(GOODBYE)  # who fails to say so is missed
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nightwire.filters.admission.catalogue_names import with_versions
-from nightwire.filters.admission.field_names import known_schemas, partial_names, unknown_names
+from nightwire.filters.admission.known_schemas import known_schemas
 from nightwire.filters.admission.text_process import compile_apart
 from nightwire.filters.admission.transform_check import Request, schema_mismatches, surveys_of
 from nightwire.filters.admission.trial import TrialRunner
+from nightwire.filters.language import partial_names, unknown_names
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.lanes import LaneLoad

@@ -6,15 +6,23 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
-from nightwire.filters.language.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.mentions import (
+from nightwire.filters.language.names import (
+    AskedFields,
+    SchemaFields,
+    SurveySchemas,
     all_names,
+    asked_fields,
     imported_packages,
     matches_called,
     mentioned_names,
+    missing_names,
+    partial_names,
+    schema_fields,
+    schema_names,
     sets_attributes,
+    unknown_names,
 )
 from nightwire.filters.language.program import NotCompilable, Program
 from nightwire.filters.language.python import compile_python
@@ -38,7 +46,14 @@ from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.vector import Condition, Judgement, Verdicts, evaluate, evaluate_all
+    from nightwire.filters.language.vector import (
+        Condition,
+        Judgement,
+        Oddities,
+        Verdicts,
+        evaluate,
+        evaluate_all,
+    )
 
 __all__ = [
     "DUNDERS",
@@ -53,8 +68,11 @@ __all__ = [
     "FilterError",
     "Judgement",
     "NotCompilable",
+    "Oddities",
     "Predicate",
     "Program",
+    "SchemaFields",
+    "SurveySchemas",
     "Verdicts",
     "all_names",
     "asked_fields",
@@ -71,14 +89,20 @@ __all__ = [
     "instrumented_copy",
     "matches_called",
     "mentioned_names",
+    "missing_names",
     "objections",
     "parsed",
+    "partial_names",
     "rank_of",
+    "schema_fields",
+    "schema_names",
     "sets_attributes",
     "sql_conditions",
+    "unknown_names",
     "without_surrogates",
 ]
 
 __getattr__ = on_demand(
-    __name__, dict.fromkeys(("Condition", "Judgement", "Verdicts", "evaluate", "evaluate_all"), "vector")
+    __name__,
+    dict.fromkeys(("Condition", "Judgement", "Oddities", "Verdicts", "evaluate", "evaluate_all"), "vector"),
 )

@@ -16,7 +16,7 @@ from nightwire.filters.language import (
     objections,
     parsed,
 )
-from nightwire.filters.language.asked_fields import SHARED_LISTS
+from nightwire.filters.language.names.asked_fields import SHARED_LISTS
 from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.model.text_facts import matches_named, text_facts
 

@@ -133,7 +133,9 @@ class FeedConditions:
         self.bounded = None not in texts and topic.startswith("alerts.")
         self._made: dict[tuple[str, str], Condition] = {}
         self._ahead: dict[Place, Rows] = {}  # what was judged of the batch that is at hand
-        self._told = set[str]()
+        from nightwire.filters.language import Oddities
+
+        self._oddities = {text: Oddities() for text in self.texts}
 
     def prepare(self, of_survey: str, values: Mapping[Place, bytes], decoder: AlertDecoder) -> None:
         """Judge alerts at once, at a twentieth of the time that one by one takes.
@@ -157,10 +159,13 @@ class FeedConditions:
             UnknownSchemaError: Nobody knows its schema.
         """
         rows = self._ahead.pop(place, None) or self._judged([value], of_survey, decoder)[0]
-        return frozenset(text for text, said, at in rows if self._holds(text, said, at))
+        return frozenset(text for text, said, at in rows if _holds(said, at))
 
     def _judged(self, values: Sequence[bytes], of_survey: str, decoder: AlertDecoder) -> list[Rows]:
         said = [(text, self._condition(text, of_survey).judge(values, decoder)) for text in self.texts]
+        for text, one in said:
+            for oddity in self._oddities[text].of(one, of_survey):
+                log.warning("where %s: %s", text, oddity)
         return [[(text, one, at) for text, one in said] for at in range(len(values))]
 
     def _condition(self, text: str, of_survey: str) -> "Condition":
@@ -170,13 +175,11 @@ class FeedConditions:
         self._made[text, of_survey] = condition
         return condition
 
-    def _holds(self, text: str, said: "Judgement", at: int) -> bool:
-        if (error := said.errors.get(at)) is not None:
-            raise error
-        if (why := said.faults.get(at)) is not None and why not in self._told:
-            self._told.add(why)
-            log.warning("where %s: %s", text, why)
-        return at in said.passed
+
+def _holds(said: "Judgement", at: int) -> bool:
+    if (error := said.errors.get(at)) is not None:
+        raise error
+    return at in said.passed
 
 
 class EventDecoder:

@@ -43,6 +43,7 @@ BUILT_IN = {
     "entry": "directory-value",
     "subscription": "subscriptions-value",
     "channel": "nightwire.Channel",
+    "mapping": "channels-value",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

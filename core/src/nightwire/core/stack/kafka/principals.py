@@ -23,6 +23,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from nightwire.core.kafka import environment
 from nightwire.schemas.topics import (
     ACCOUNTS,
+    CHANNELS,
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
@@ -59,7 +60,8 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     "gateway": [
         *_topics(KEEPS, VOEVENTS, ACCOUNTS, VTP_POSITIONS),
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
-        *_topics([READ], "alerts.*", "filter.*", "broker.*"),
+        *_topics([READ], "alerts.*", "filter.*", "broker.*", CHANNELS),
+        *_topics(APPENDS, "channel.voevents.*"),
     ],
     "filters": [
         *_topics(
@@ -86,7 +88,11 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
-    "stream": [*_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"), *_topics(APPENDS, DEAD_LETTERS, DIRECTORY)],
+    "stream": [
+        *_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY, "channel.*"),
+        *_topics([READ], CHANNELS),
+    ],
 }
 """What each process may do, beside joining groups that begin with its own name."""
 

@@ -28,6 +28,10 @@ CONTAINED = -1
 BEYOND = "a number is too large to be computed with"
 
 
+MOST_ODDITIES = 20
+"""Most different oddities that are said."""
+
+
 class NoColumn(Exception):  # noqa: N818 - nothing is wrong but that these fields must be read in another way
     """Some fields cannot be read as columns; *paths* are theirs."""
 
@@ -58,6 +62,21 @@ NO_CATALOGUES = (
     "a condition is judged where it is read, far from catalogues: have a filter ask for MATCH and IN_MOC, "
     "and subscribe to what passes it"
 )
+
+
+class Oddities:
+    """What is odd about the alerts that conditions judge, each said once, and not without end."""
+
+    def __init__(self) -> None:
+        self._said = set[str]()
+
+    def of(self, said: Judgement, of_survey: str) -> list[str]:
+        """Return what is new: fields that no alert has, and why alerts could not be judged."""
+        unknown = [f"alerts of {of_survey} have no field {path}: it is NULL" for path in sorted(said.unknown)]
+        found = [one for one in dict.fromkeys([*unknown, *said.faults.values()]) if one not in self._said]
+        found = found[: MOST_ODDITIES - len(self._said)]
+        self._said.update(found)
+        return found
 
 
 class Condition:

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from nightwire.filters.admission.field_names import (
+from nightwire.filters.language import (
+    AskedFields,
     SurveySchemas,
-    known_schemas,
+    asked_fields,
+    missing_names,
     partial_names,
     schema_names,
     unknown_names,
 )
-from nightwire.filters.language import AskedFields, asked_fields
-from nightwire.schemas import Codec, SchemaRegistry, wire
 
 
 def schema(**sources: str) -> dict[str, Any]:
@@ -88,18 +88,17 @@ def test_a_name_that_some_schemas_have_is_told_of() -> None:
     assert unchecked.startswith("the names of its fields were not checked")
 
 
-@pytest.mark.kafka
-def test_every_version_of_the_registry_is_known(registry_url: str) -> None:
-    with SchemaRegistry(registry_url) as registry:
-        for fields in ({"psfFlux": "float"}, {"psfFlux": "float", "trail": "float"}):
-            registry.register("alerts.made-value", schema(**fields))
-        (known, unknown) = known_schemas(registry, ["made", "unmade"], [], [])
-        (quiet,) = known_schemas(registry, ["made"], ["filter.ann.bright"], [])
-        more = registry.register("filter.ann.bright-value", schema(psfFlux="float", score="float"))
-        body = Codec(schema(psfFlux="float", score="float")).encode({"diaSource": None, "tags": {}})
-        came = [("made", wire.frame(more, body)), ("other", b"")]
-        (derived,) = known_schemas(registry, ["made"], ["filter.ann.bright"], came)
-    assert not quiet.versions
-    assert [derived.count(f"diaSource.{name}") for name in ("score", "trail", "nope")] == [1, 1, 0]
-    assert (known.count("diaSource.psfFlux"), known.count("diaSource.trail")) == (2, 1)
-    assert not unknown.versions
+@pytest.mark.parametrize(
+    ("text", "taken", "said"),
+    [
+        ("diaSource.psfFlux > 3", 1, ""),
+        ("diaSource.trail > 3 AND magnitude < 19", 1, ""),
+        ("diaSource.old > 3", 2, ""),
+        ("magnitud < 19", 2, "line 1: alerts of lsst have no field diaSource.magnitud; did you mean "),
+    ],
+)
+def test_older_schemas_are_asked_for_what_the_newest_does_not_have(text: str, taken: int, said: str) -> None:
+    versions = iter([schema(psfFlux="float", trail="float"), schema(psfFlux="float", old="float")])
+    found = missing_names(text, "lsst", versions)
+    assert found == [] if not said else found[0].startswith(said)
+    assert len([*versions]) == 2 - taken

@@ -1,28 +1,16 @@
-"""The names that a filter asks its alerts for, held against the schemas of these alerts."""
+"""The names that a filter asks its alerts for, held against the schemas of these alerts.  Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from nightwire.filters.language import AskedFields
+from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.names.schema_fields import schema_fields
 from nightwire.filters.language.operations import CANONICAL
-from nightwire.filters.language.vector import schemas_of
-from nightwire.filters.model.chains import is_derived
-from nightwire.filters.reading.recent import Sample
-from nightwire.filters.reading.requirements import schema_fields
-from nightwire.schemas import (
-    AlertDecoder,
-    AlertView,
-    Point,
-    SchemaRegistry,
-    UnknownSchemaError,
-    sim_alert_schema,
-    survey,
-)
+from nightwire.filters.language.sql import compile_sql
+from nightwire.schemas import AlertView, Point, survey
 from nightwire.schemas.survey_model import MATCH_MARK
-from nightwire.schemas.topics import alerts
 
 ATTRIBUTES = frozenset(name for name in dir(AlertView) if not name.startswith("_"))
 """What every alert has, whatever its survey."""
@@ -74,6 +62,27 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
             yield f"line {line}: alerts of {of} have no field {path}{_near(path, told)}"
 
 
+def missing_names(text: str, of_survey: str, schemas: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the objections to an SQL condition's fields that no schema of a survey has.
+
+    Args:
+        text: What stands behind WHERE.
+        of_survey: Name of the survey.
+        schemas: Those of its alerts, the newest first; no more are taken than are needed.
+
+    Raises:
+        FilterError: It is no condition.
+    """
+    asked = asked_fields("", (), compile_sql(text, of_survey))
+    versions: list[SchemaNames] = []
+    found: list[str] = []
+    for schema in schemas:
+        versions.append(schema_names(schema))
+        if not (found := [*unknown_names(asked, [SurveySchemas(of_survey, versions)])]):
+            break
+    return found
+
+
 def partial_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterator[str]:
     """Yield remarks on names that only some schemas have.  Pure."""
     fields = [path for path in asked.fields if not path.startswith(MATCH_MARK)]
@@ -87,47 +96,6 @@ def partial_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
     if fields and known and not any(one.versions for one in known):
         of = " or ".join(one.survey for one in known)
         yield f"the names of its fields were not checked: no schema of {of} is known yet"
-
-
-def known_schemas(
-    registry: SchemaRegistry, surveys: Sequence[str], sources: Sequence[str], samples: Sequence[Sample]
-) -> list[SurveySchemas]:
-    """Return the schemas of the alerts that a filter reads.
-
-    What other filters send on may have fields more or less than its survey's schemas: of these
-    alerts, those that came lately say which.
-
-    Args:
-        registry: Knows schemas; where it has none of a survey, its alerts may bring theirs along.
-        surveys: Whose alerts it judges.
-        sources: The topics in which they lie; none for the surveys' own.
-        samples: Some of these alerts.
-    """
-    derived, found = any(map(is_derived, sources)), []
-    for name in surveys:
-        values = [value for whose, value in samples if whose == name]
-        schemas = [*_versions(registry, name)]
-        if derived or not schemas:
-            came = [schema for _, schema in schemas_of(values, AlertDecoder(registry))]
-            schemas = [*came, *schemas] if came else []
-        known = schemas or ([] if derived else _built_in(name))
-        found.append(SurveySchemas(name, [*map(schema_names, known)]))
-    return found
-
-
-def _versions(registry: SchemaRegistry, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the versions of the schema of a survey's alerts that the registry has."""
-    subject = f"{alerts(name)}-value"
-    with suppress(UnknownSchemaError):  # none came yet, or the registry is away
-        newest, _, schema = registry.latest(subject)
-        yield schema
-        for version in range(1, newest):
-            with suppress(UnknownSchemaError):  # it was deleted
-                yield registry.version(subject, version)[2]
-
-
-def _built_in(name: str) -> list[Mapping[str, Any]]:
-    return [sim_alert_schema()] if name == "sim" else []
 
 
 def schema_names(schema: Mapping[str, Any]) -> SchemaNames:
