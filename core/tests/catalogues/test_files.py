@@ -92,6 +92,31 @@ def test_rows_without_a_position_are_counted_by_their_lines(tmp_path: Path) -> N
     assert str(left_out) == "12 rows without a position are left out (lines 3, 4, 5, 7, 8, …)"
 
 
+def test_columns_become_what_filters_take(tmp_path: Path) -> None:
+    columns = {
+        "ra": pa.array([1.0], pa.float32()),
+        "dec": pa.array([2], pa.int16()),
+        "kind": pa.array(["star"]).dictionary_encode(),
+        "day": pa.array(["2026-11-25"]).cast(pa.date32()),
+        "large": pa.array([1 << 63], pa.uint64()),
+        "flag": pa.array([True]),
+        "curve": pa.array([[1.0, 2.0]]),
+        "nothing": pa.nulls(1),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet")[0].to_pylist() == [
+        {
+            "ra": 1.0,
+            "dec": 2.0,
+            "kind": "star",
+            "day": "2026-11-25",
+            "large": 2.0**63,
+            "flag": True,
+            "nothing": None,
+        }
+    ]
+
+
 def test_names_that_a_match_has_itself_are_kept_apart(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("ra,dec,count,mag.g\n1,2,3,4\n")
     assert read(tmp_path / "a.csv")[0].column_names == ["ra", "dec", "count_", "mag_g"]

@@ -77,6 +77,9 @@ def test_filters_match_catalogues(
 
     until(all_there, 120, lambda: site.log.read_text()[-3000:])
     assert passed(site, WANTED) == WANTED
+    shown = site.nightwire("filter", "show", "bright").stdout
+    version = catalogue(site, "catalogue", "list", "--state", str(state)).split()[1]
+    assert f"# asks match('stars', 2) of version {version}\n" in shown
     refused = site.nightwire(
         "filter", "submit", "--name", "typo", "--survey", "sim", "--sql", "MATCH('star', 2) > 1"
     )

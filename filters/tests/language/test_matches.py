@@ -112,6 +112,18 @@ def test_what_is_not_there_is_refused(condition: str, store: CatalogueStore) -> 
         compiled(condition, store, "sql")
 
 
+def test_what_would_take_too_long_is_refused(store: CatalogueStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = " OR ".join(f"MATCH('gaia', {radius}) > 1" for radius in range(1, 22))
+    with pytest.raises(FilterError, match="it asks for 21 matches, limit is 20"):
+        compiled(many, store, "sql")
+    monkeypatch.setattr("nightwire.filters.admission.catalogue_names.MOST_NEAR", 1e-6)
+    with pytest.raises(
+        FilterError, match="within 3600 arcsec of a position lie 0 objects of gaia in the mean"
+    ):
+        compiled("MATCH('gaia', 3600) > 1", store, "sql")
+    assert compiled("MATCH('gaia', 2) > 1", store, "sql").program
+
+
 def test_python_is_refused_with_its_line(store: CatalogueStore) -> None:
     body = (
         'm = alert.match("gaia", 2)\n    try:\n        return m["nam"]\n    except TypeError:\n        pass'

@@ -264,15 +264,21 @@ def _degrees(column: pa.Array, name: str) -> Any:
 
 
 def plain(array: pa.Array) -> pa.Array | None:
-    """Return values as filters take them: float64, int64, bool or text; None for anything else."""
+    """Return values as filters take them: float64, int64, bool or text; None for anything else.
+
+    Dates become texts, by ISO 8601.
+    """
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
     kind = array.type
     if pa.types.is_boolean(kind):
         return array
     if pa.types.is_floating(kind) or pa.types.is_uint64(kind) or pa.types.is_null(kind):
-        return array.cast(pa.float64())
+        return array.cast(pa.float64(), safe=False)  # beyond 2**53 the nearest
     if pa.types.is_integer(kind):
         return array.cast(pa.int64())
-    return array.cast(pa.string()) if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind)
+    return array.cast(pa.string()) if text else None
 
 
 def _safe(name: str) -> str:

@@ -133,8 +133,10 @@ class CatalogueStore:
         Raises:
             CatalogueError: It is not there.
         """
-        self.describe(name, version)
-        return _opened(self._home(name) / version)
+        folder = self._home(name) / version
+        if not VERSION.fullmatch(version) or not folder.is_dir():
+            self.describe(name, version or "none")
+        return _opened(folder)
 
     def _home(self, name: str) -> Path:
         owner, slash, plain = name.rpartition("/")

@@ -1,5 +1,6 @@
 """The catalogues that a filter asks for: whether there are such, and in which versions."""
 
+import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +17,15 @@ from nightwire.schemas.survey_model import MATCH_MARK, MatchName
 
 MAX_OWNED = 256 << 20
 """Most that one owner's catalogues have on disk, earlier versions among them. [byte]"""
+
+MOST_MATCHES = 20
+"""Most catalogues and maps, radii told apart, that one filter may ask for."""
+
+MOST_NEAR = 100.0
+"""Most objects of a catalogue that may lie within a radius, in the mean over the sky."""
+
+SKY_ARCSEC2 = 4 * math.pi * (math.degrees(1) * 3600) ** 2
+"""The sky. [arcsec²]"""
 
 NO_CATALOGUES = "there are no catalogues here, and it asks for {}"
 
@@ -77,6 +87,9 @@ def _versioned(name: str, store: CatalogueStore) -> MatchName:
 
 def _objections(compilation: Compilation, owner: str, store: CatalogueStore) -> Iterator[str]:
     facts, program = load_facts(compilation.facts), compilation.program
+    if len(facts.matches) > MOST_MATCHES:
+        yield f"it asks for {len(facts.matches)} matches, limit is {MOST_MATCHES}"
+        return
     lines = {path: line for path, line in compilation.asked.fields.items() if path.startswith(MATCH_MARK)}
     names = [name for name in (program.names if program else ()) if name.startswith(MATCH_MARK)]
     for record in facts.matches:
@@ -102,6 +115,10 @@ def _objection(name: MatchName, asked: list[str], owner: str, store: CatalogueSt
             if found.kind == "moc"
             else f"{name.catalogue} is no map of the sky: alert.match(…, radius)"
         )
+    near = found.rows * math.pi * (name.radius_mas / 1000) ** 2 / SKY_ARCSEC2
+    if near > MOST_NEAR:
+        within = f"within {name.radius_mas / 1000:g} arcsec of a position lie {near:,.0f} objects"
+        return f"{within} of {name.catalogue} in the mean, limit is {MOST_NEAR:g}: ask for a smaller radius"
     columns = (path.partition(".")[2] for path in asked if not path.endswith("?"))
     wrong = next((one for one in columns if one and one not in found.offered), None)
     if wrong is None:
