@@ -141,6 +141,21 @@ def test_a_file_that_fails_leaves_nothing(store: CatalogueStore, tmp_path: Path)
     assert list((store.folder / "shared" / "stars").iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["keys", "part-0000.arrow", "catalogue.json"])
+@pytest.mark.parametrize("how", ["gone", "cut"])
+def test_files_that_are_not_whole_are_told(
+    name: str, how: str, store: CatalogueStore, tmp_path: Path
+) -> None:
+    version = store.add("stars", csv(tmp_path / "a.csv", "1,2,a", "3,4,b")).version
+    file = store.folder / "shared" / "stars" / version / name
+    if how == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-8])
+    with pytest.raises(CatalogueError, match="cannot be opened in version|are not whole"):
+        store.open("stars", version)
+
+
 @pytest.mark.parametrize("form", ["fits", "json", "ascii"])
 def test_a_map_holds_what_mocpy_says(form: str, store: CatalogueStore, tmp_path: Path) -> None:
     cone = {"lon": Longitude(2 * u.deg), "lat": Latitude(80 * u.deg), "radius": 15 * u.deg}

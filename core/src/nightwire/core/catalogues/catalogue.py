@@ -8,7 +8,6 @@ files of some millions of rows each, in the same order.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nightwire.core.catalogues.files import OWN_COLUMNS
+from nightwire.core.catalogues.files import OWN_COLUMNS, CatalogueError
 from nightwire.core.catalogues.zone_index import Array, Nearest, ZoneIndex, zone_height, zone_keys
 
 PART_ROWS = 4_000_000
 """Rows of a part, about: so many are sorted in memory."""
-
-FORMAT = 1
-"""Of these files."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,6 @@ class Description:
         height: Of zones. [deg]
         parts: Rows of each part.
         share: Of a map, its part of the sky.
-        format: Of the files.
     """
 
     name: str
@@ -56,7 +51,6 @@ class Description:
     height: float = 1.0
     parts: Sequence[int] = ()
     share: float = 0.0
-    format: int = FORMAT
 
     @property
     def offered(self) -> list[str]:
@@ -75,13 +69,21 @@ class Catalogue:
     Args:
         folder: Holds its files.
         description: What is known of it.
+
+    Raises:
+        CatalogueError: Its files are not whole.
     """
 
     def __init__(self, folder: Path, description: Description) -> None:
         self.description = description
-        self._folder = folder
+        keys, dec = (np.memmap(folder / name, np.float64, "r") for name in ("keys", "dec"))
+        self._index = ZoneIndex(keys, dec, description.height)
+        maps = (pa.memory_map(str(part_file(folder, number))) for number in range(len(description.parts)))
+        self._parts = [pa.ipc.open_file(one).read_all() for one in maps]
+        if not len(keys) == len(dec) == description.rows == sum(map(len, self._parts)):
+            raise CatalogueError(f"the files of {folder} are not whole: remove it, and add it anew")
 
-    def match(self, ra: Array, dec: Array, radius: float, names: Iterable[str]) -> dict[str, pa.Array]:
+    def match(self, ra: Array, dec: Array, radius: float, names: Sequence[str]) -> dict[str, pa.Array]:
         """Return columns of the nearest objects, null where none is near.
 
         Args:
@@ -99,20 +101,6 @@ class Catalogue:
         taken = self._rows(found, [name for name in names if name in self.description.columns])
         return {name: own[name]() for name in names if name in own} | taken
 
-    @cached_property
-    def _index(self) -> ZoneIndex:
-        if not self.description.rows:
-            return ZoneIndex(np.zeros(0), np.zeros(0), self.description.height)
-        keys, dec = (np.memmap(self._folder / name, np.float64, "r") for name in ("keys", "dec"))
-        return ZoneIndex(keys, dec, self.description.height)
-
-    @cached_property
-    def _parts(self) -> list[pa.Table]:
-        return [
-            pa.ipc.open_file(pa.memory_map(str(part_file(self._folder, number)))).read_all()
-            for number in range(len(self.description.parts))
-        ]
-
     def _rows(self, found: Nearest, names: Sequence[str]) -> dict[str, pa.Array]:
         """Return columns of the rows found; each part is asked once."""
         matched = np.flatnonzero(found.row >= 0)
@@ -129,17 +117,10 @@ class Catalogue:
             if end > begin
         ]
         if not some:
-            return {name: pa.nulls(len(place), _type(self.description.columns[name])) for name in names}
-        whole = pa.concat_tables(some).combine_chunks()
-        return {name: _one_chunk(whole.column(name)).take(index) for name in names}
-
-
-def _type(name: str) -> pa.DataType:
-    return pa.type_for_alias(name)
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            kinds = self._parts[0].schema
+            return {name: pa.nulls(len(place), kinds.field(name).type) for name in names}
+        (whole,) = pa.concat_tables(some).combine_chunks().to_batches()
+        return {name: whole.column(name).take(index) for name in names}
 
 
 def part_file(folder: Path, number: int) -> Path:
@@ -147,18 +128,8 @@ def part_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:04d}.arrow"
 
 
-@dataclass(frozen=True)
-class Built:
-    """What was written: rows, types of the columns, zones and parts, as in `Description`."""
-
-    rows: int
-    columns: Mapping[str, str]
-    height: float
-    parts: Sequence[int]
-
-
-def build(folder: Path, portions: Iterable[pa.RecordBatch], expected: int) -> Built:
-    """Write a catalogue's files.
+def build(folder: Path, portions: Iterable[pa.RecordBatch], expected: int) -> dict[str, Any]:
+    """Write a catalogue's files; return the rows, columns, height and parts of its `Description`.
 
     Portions go to their parts as they come, bands of the sky of about equal area; then each part is
     sorted by itself.  So much memory is taken as a part needs, however many there are.
@@ -205,7 +176,7 @@ class _Parts:
             some = portion if len(self._writers) == 1 else portion.filter(pa.array(part == number))
             self._writers[number].write_batch(some)
 
-    def sorted(self) -> Built:
+    def sorted(self) -> dict[str, Any]:
         """Sort the parts, write them and the index."""
         columns = {} if self._schema is None else {one.name: str(one.type) for one in self._schema}
         rows: list[int] = []
@@ -213,7 +184,7 @@ class _Parts:
             for number, writer in enumerate(self._writers):
                 if writer is not None:
                     rows.append(self._sort(number, len(rows), keys, dec))
-        return Built(sum(rows), columns, self._height, rows)
+        return {"rows": sum(rows), "columns": columns, "height": self._height, "parts": rows}
 
     def _sort(self, number: int, place: int, keys: Any, dec: Any) -> int:
         with pa.ipc.open_stream(pa.memory_map(str(self._raw(number)))) as stream:

@@ -1,6 +1,5 @@
 """Maps of the sky (MOC) on disk: the ranges of HEALPix pixels that they cover."""
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ class SkyMap:
 
     def __init__(self, folder: Path, description: Description) -> None:
         self.description = description
-        self._folder = folder
+        self._ranges: Array = np.fromfile(folder / "ranges", np.int64)
 
     def contains(self, ra: Array, dec: Array) -> pa.Array:
         """Return which positions [deg], shape (n,), lie within; those that are NaN do not."""
@@ -36,10 +35,6 @@ class SkyMap:
         # begins and ends in turn: within after an odd number of them
         inside[known] = np.searchsorted(self._ranges, pixels, "right") % 2 == 1
         return pa.array(inside)
-
-    @cached_property
-    def _ranges(self) -> Array:
-        return np.fromfile(self._folder / "ranges", np.int64)
 
 
 def read_map(path: Path) -> tuple[Array, float]:

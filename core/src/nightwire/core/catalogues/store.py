@@ -20,6 +20,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 
+import pyarrow as pa
+
 from nightwire.core.catalogues.catalogue import Catalogue, Description, build
 from nightwire.core.catalogues.files import CatalogueError, LeftOut, beginning, is_map, open_file, told
 from nightwire.core.catalogues.sky_map import SkyMap, read_map
@@ -131,12 +133,17 @@ class CatalogueStore:
         """Return a version, opened; the same for all who ask.
 
         Raises:
-            CatalogueError: It is not there.
+            CatalogueError: It is not there, or its files are not whole.
         """
         folder = self._home(name) / version
         if not VERSION.fullmatch(version) or not folder.is_dir():
             self.describe(name, version or "none")
-        return _opened(folder)
+        try:
+            return _opened(folder)
+        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+            raise CatalogueError(
+                f"catalogue {name} cannot be opened in version {version}: {error}"
+            ) from error
 
     def _home(self, name: str) -> Path:
         owner, slash, plain = name.rpartition("/")
@@ -206,13 +213,11 @@ def _table_of(work: Path, name: str, version: str, path: Path, columns: Columns)
     with told(path):
         layout = file.layout(columns.ra, columns.dec, columns.kept)
         built = build(work, file.read(layout, left_out), file.rows)
-        if not built.rows:
+        if not built["rows"]:
             why = str(left_out) if left_out.count else "it has no rows"
             raise CatalogueError(f"there is no position in it: {why}")
-    return Description(
-        name, version, "table", built.rows, path.name, _now(), built.columns,
-        str(left_out) if left_out.count else "", built.height, built.parts,
-    )  # fmt: skip
+    remark = str(left_out) if left_out.count else ""
+    return Description(name, version, "table", source=path.name, added=_now(), remark=remark, **built)
 
 
 def _map_of(work: Path, name: str, version: str, path: Path, columns: Columns) -> Description:
