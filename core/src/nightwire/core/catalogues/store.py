@@ -98,7 +98,8 @@ class CatalogueStore:
         folder = self._home(name) / (wanted or "")
         if wanted is None or not VERSION.fullmatch(wanted) or not folder.is_dir():
             of = f" in version {version}" if version else ""
-            raise CatalogueError(f"there is no catalogue {name}{of}{meant(name, self.names())}")
+            known = [one for one in self.names() if owner_of(one) in ("", owner_of(name))]
+            raise CatalogueError(f"there is no catalogue {name}{of}{meant(name, known)}")
         return Description.of(folder)
 
     def names(self) -> list[str]:
@@ -160,6 +161,11 @@ class CatalogueStore:
         fresh = home / f".current-{version}"
         fresh.write_text(version)
         fresh.replace(home / "current")
+
+
+def owner_of(name: str) -> str:
+    """Return the owner of a catalogue; empty where it is shared."""
+    return name.rpartition("/")[0]
 
 
 def catalogues_of(state: Path) -> CatalogueStore:
