@@ -1,6 +1,6 @@
 """Catalogues in a running engine: matched, watched, replaced, refused; with and without Spark."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -37,7 +37,7 @@ def write(site: Site, encode: Callable[..., bytes], first: int, count: int) -> N
     site.write("alerts.sim", values)
 
 
-def passed(site: Site, names: Mapping[str, Any]) -> dict[str, set[int]]:
+def passed(site: Site, names: Iterable[str]) -> dict[str, set[int]]:
     """Return at which places alerts passed, by filter, with how many there were."""
     return {name: {numbers % 4 for numbers in _numbers(site, name)} for name in names}
 
@@ -85,6 +85,10 @@ def test_filters_match_catalogues(
     )
     assert refused.returncode == 1
     assert "there is no catalogue star; did you mean stars?" in refused.stderr
+    if words:  # the past is judged by the same catalogues
+        submit(site, "past", "--sql", "MATCH('stars', 2, 'name') = 'w'", "--backfill", "1d", "--wait")
+        until(lambda: len(_numbers(site, "past")) == 10, 60)
+        assert passed(site, ["past"]) == {"past": {1}}
     assert_replaced(site, [*add, str(site.folder / "newer.csv")], encode, until, first + 40)
     assert site.stop() == 0
 

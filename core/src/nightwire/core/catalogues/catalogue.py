@@ -116,6 +116,8 @@ class Catalogue:
             for number, (begin, end) in enumerate(pairwise(cuts))
             if end > begin
         ]
+        if not names:
+            return {}
         if not some:
             kinds = self._parts[0].schema
             return {name: pa.nulls(len(place), kinds.field(name).type) for name in names}

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from nightwire.core.catalogues import catalogues_of
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
 from nightwire.filters.evaluation.in_process import judge_in_process
@@ -38,7 +38,7 @@ from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts, with_batch
 from nightwire.filters.reading.derived import fetch_groups
 from nightwire.filters.reading.fetch import range_consumer
-from nightwire.filters.reading.matches import missing, with_matches
+from nightwire.filters.reading.matches import MatchError, missing, with_matches
 from nightwire.filters.reading.requirements import (
     UNREAD,
     ColumnRequirements,
@@ -69,7 +69,7 @@ class Task:
     """The ranges that one task reads, and the version of the filter set that judges them.
 
     Of the derived topics, those that are *active* are read; others are passed over.  *owner* is
-    whose slow lane it is; empty for the quick one.
+    whose slow lane it is; empty for the quick one.  *catalogues* is their folder; empty for none.
     """
 
     bootstrap: str
@@ -81,6 +81,12 @@ class Task:
     sandbox: str = "strong"
     active: frozenset[str] = frozenset()
     owner: str = ""
+    catalogues: str = ""
+
+    @property
+    def store(self) -> CatalogueStore:
+        """The catalogues that filters may ask for."""
+        return CatalogueStore(Path(self.catalogues or self.state))
 
 
 def make_task(
@@ -93,7 +99,7 @@ def make_task(
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
         float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), active,
-        options.get("owner", ""),
+        options.get("owner", ""), options.get("catalogues", ""),
     )  # fmt: skip
 
 
@@ -152,12 +158,11 @@ def judge(
     """
     live = enumerate(_filters(task.state, task.filters, task.owner))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
-    catalogues = catalogues_of(Path(task.state))
     defects = {
-        number: _defect(one.program, one.facts, name) or missing(one.text_facts.matches, catalogues)
+        number: _defect(one.program, one.facts, name) or missing(one.text_facts.matches, task.store)
         for number, one in filters
     }
-    alerts, verdicts = _judged(task, source, [one for one in filters if not defects[one[0]]], name, work)
+    alerts, verdicts = _judged_by_able(task, source, filters, defects, name, work)
     verdicts = sorted(
         [*verdicts, *(_failed(number, why) for number, why in defects.items() if why)],
         key=lambda one: one.number,
@@ -167,6 +172,22 @@ def judge(
     yield rows_to_arrow(
         [*alerts.undecodable, *added_rows(verdicts, alerts.identities), *(one.row() for one in ranges)]
     )
+
+
+def _judged_by_able(
+    task: Task, source: RecordSource, filters: Sequence[NumberedFilter], defects: dict[int, str | None],
+    name: str, work: Sequence[OffsetRange],
+) -> tuple[Alerts, Sequence[Verdict]]:  # fmt: skip
+    """Return what `_judged` does of filters without defects; note those that come to light."""
+    while True:
+        able = [one for one in filters if not defects[one[0]]]
+        try:
+            return _judged(task, source, able, name, work)
+        except MatchError as error:
+            asking = [number for number, one in able if error.match in one.text_facts.matches]
+            if not asking:
+                raise
+            defects |= dict.fromkeys(asking, f"cannot be judged: {error}")
 
 
 @lru_cache(maxsize=4096)
@@ -199,8 +220,7 @@ def _judged(
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
-        store = catalogues_of(Path(task.state))
-        alerts = with_batch(alerts, with_matches(alerts.batch, wanted.matches, name, store))
+        alerts = with_batch(alerts, with_matches(alerts.batch, wanted.matches, name, task.store))
         began = time.monotonic()
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began

@@ -17,6 +17,15 @@ EVERY_COLUMN = ""
 """Where a filter names the match alone, all of the catalogue's columns are read."""
 
 
+class MatchError(Exception):
+    """A *match*, or what a map says, cannot be made here."""
+
+    def __init__(self, match: str, error: Exception) -> None:
+        self.match = match
+        named = MatchName.parse(match)
+        super().__init__(f"{named.call} of version {named.version}: {type(error).__name__}: {error}")
+
+
 def with_matches(batch: Any, names: Iterable[str], of_survey: str, store: CatalogueStore) -> Any:
     """Return alerts with the columns that *names* say: those of them that begin with ``@``.
 
@@ -27,7 +36,7 @@ def with_matches(batch: Any, names: Iterable[str], of_survey: str, store: Catalo
         store: Has the catalogues.
 
     Raises:
-        CatalogueError: One is not there.
+        MatchError: One cannot be made.
     """
     wanted: dict[MatchName, set[str]] = {}
     for name in names:
@@ -39,7 +48,11 @@ def with_matches(batch: Any, names: Iterable[str], of_survey: str, store: Catalo
     table = AlertTable(batch, survey(of_survey))
     ra, dec = (_numbers(table, name) for name in ("ra", "dec"))
     for match, columns in wanted.items():
-        for column, values in _columns(match, columns, ra, dec, store).items():
+        try:
+            found = _columns(match, columns, ra, dec, store)
+        except Exception as error:  # whatever it is, it is a matter of those who ask for it
+            raise MatchError(str(match), error) from error
+        for column, values in found.items():
             batch = batch.append_column(column, values)
     return batch
 
