@@ -74,6 +74,15 @@ def test_a_match_has_the_columns_of_its_object(
     assert matched["count"].to_pylist() == [1 if ok else None for ok in there]
 
 
+def test_how_far_an_object_is_can_be_asked_alone(store: CatalogueStore, objects: Path) -> None:
+    store.add("objects", objects)
+    first = pq.read_table(objects).slice(0, 1)
+    found = opened(store, "objects").match(first["ra"].to_numpy(), first["dec"].to_numpy(), 1, ["separation"])
+    assert {name: one.to_pylist() for name, one in found.items()} == {
+        "separation": [pytest.approx(0, abs=1e-6)]
+    }
+
+
 def test_where_nothing_is_near_all_columns_are_null(store: CatalogueStore, objects: Path) -> None:
     store.add("objects", objects)
     nothing = opened(store, "objects").match(
