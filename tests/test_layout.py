@@ -55,7 +55,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting datagrams presence",
+        "accounting catalogues datagrams presence",
         "channels cli subscriptions",
         "tls",
         "stack",
@@ -125,6 +125,7 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
+    "core/src/nightwire/core": 13,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,

@@ -25,14 +25,13 @@ from nightwire.consumers.source import (
     MulticastSource,
     Plan,
     RecordSource,
-    Repair,
     VisitLog,
     VisitSource,
     membership,
     survey_in,
 )
 from nightwire.core.datagrams import GroupAddress
-from nightwire.core.kafka import cluster_id, consumer, enter, login, properties
+from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
@@ -178,7 +177,7 @@ def _by_multicast(
 ) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
     listener = Listener(address, bootstrap, plan.topics)
-    legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
+    legs: dict[str, Any] = {"listener": listener, "repair": RecordFetcher(bootstrap), "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)

@@ -7,7 +7,6 @@ from nightwire.consumers.source.multicast import (
     Listener,
     MulticastGroupSource,
     MulticastSource,
-    Repair,
 )
 from nightwire.consumers.source.plan import Plan, StartMode
 from nightwire.consumers.source.record_source import (
@@ -35,7 +34,6 @@ __all__ = [
     "MulticastSource",
     "Plan",
     "RecordSource",
-    "Repair",
     "StartMode",
     "TopicError",
     "VisitLog",
