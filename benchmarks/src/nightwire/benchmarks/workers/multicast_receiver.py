@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from nightwire.benchmarks.workers.worker import emit, first_order
-from nightwire.consumers.source import Listener, MulticastSource, Plan, RecordSource, Repair
+from nightwire.consumers.source import Listener, MulticastSource, Plan, RecordSource
 from nightwire.core.datagrams import parse_group
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import RecordFetcher, consumer
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 AT_ONCE = 512
@@ -67,7 +67,9 @@ def source_of(order: Mapping[str, Any]) -> RecordSource:
         decoder = AlertDecoder(SchemaRegistry(order.get("registry")))
         plan = Plan([order["topic"]], start="live", multicast=address)
         listener = Listener(address, bootstrap, [order["topic"]])
-        source = MulticastSource(client, plan, listener=listener, repair=Repair(bootstrap), decoder=decoder)
+        source = MulticastSource(
+            client, plan, listener=listener, repair=RecordFetcher(bootstrap), decoder=decoder
+        )
     source.open()
     return source
 

@@ -4,7 +4,6 @@ from nightwire.consumers.source.multicast.channel_listener import ChannelListene
 from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.multicast_source import Ear, MulticastGroupSource, MulticastSource
-from nightwire.consumers.source.multicast.repair import Repair
 
 __all__ = [
     "ChannelListener",
@@ -14,5 +13,4 @@ __all__ = [
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",
-    "Repair",
 ]

@@ -19,10 +19,9 @@ from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
-from nightwire.consumers.source.multicast.repair import MissingError, Repair
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -53,7 +52,7 @@ class MulticastSource(RecordSource):
     """
 
     def __init__(
-        self, *given: Any, listener: Ear, repair: Repair, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: Ear, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
         self._listener, self._repair, self._decoder = listener, repair, decoder

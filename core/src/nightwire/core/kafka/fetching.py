@@ -1,4 +1,4 @@
-"""Records by offset: what a LAN lost is fetched from Kafka, in a millisecond or two."""
+"""Records by offset: one, or a few, fetched in a millisecond or two by a client that is kept."""
 
 import time
 from collections.abc import Mapping
@@ -7,7 +7,8 @@ from typing import Any
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka import TRANSIENT_ERRORS, TopicPartition, consumer
+from nightwire.core.kafka.clients import TRANSIENT_ERRORS, consumer
+from nightwire.core.kafka.offsets import TopicPartition
 
 PATIENCE = 5.0
 """Longest wait for a record. [s]"""
@@ -24,7 +25,7 @@ class MissingError(Exception):
     """Records that were announced cannot be had from Kafka."""
 
 
-class Repair:
+class RecordFetcher:
     """Fetches records.
 
     It reads one partition at a time, and is never paused: librdkafka's seek after a pause takes a
@@ -32,11 +33,16 @@ class Repair:
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        client: librdkafka's properties of who asks; None for ourselves.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        self._consumer: Consumer = consumer(bootstrap, enable_partition_eof=True, **SMALL)
+    def __init__(self, bootstrap: str, client: Mapping[str, Any] | None = None) -> None:
+        self._consumer: Consumer = consumer(bootstrap, client=client, enable_partition_eof=True, **SMALL)
         self._assigned: TopicPartition | None = None
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        """Return what Kafka says of a topic, as its clients do."""
+        return self._consumer.list_topics(topic, timeout=timeout)
 
     def prepare(self, partition: TopicPartition) -> None:
         """Connect to where *partition* lies, before something is wanted: that takes 0.3 s."""
