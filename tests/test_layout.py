@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "archive": "archive",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -54,7 +55,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting datagrams presence",
+        "accounting catalogues datagrams presence",
         "channels cli subscriptions",
         "tls",
         "stack",
@@ -99,6 +100,14 @@ ORDER = {
         "status",
         "channel_commands commands",
     ],
+    "archive": [
+        "storage",
+        "writing",
+        "asking",
+        "check serving upkeep",
+        "serve",
+        "commands",
+    ],
     "benchmarks": [
         "model",
         "environment",
@@ -118,11 +127,12 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
+    "core/src/nightwire/core": 13,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
     "multicast/src/nightwire/multicast": 15,
-    "benchmarks/src/nightwire/benchmarks/scenarios": 14,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""
 

@@ -41,6 +41,7 @@ READS = {
     "requests.ann seen.ann visits",
     "users": "",
     "exporter": "accounts",
+    "archive": "accounts alerts.sim",
     "stream": "accounts alerts.sim visits",
 }
 WRITES = {
@@ -51,6 +52,7 @@ WRITES = {
     "overflow.ann.mine seen.ann visits",
     "users": "directory",
     "exporter": "directory",
+    "archive": "accounts dead-letters directory",
     "stream": "accounts alerts.sim dead-letters directory visits",
 }
 

@@ -10,9 +10,10 @@ from confluent_kafka import Consumer, Message, TopicPartition
 
 from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.multicast_source import MulticastSource
-from nightwire.consumers.source.multicast.repair import Repair, Repairs
+from nightwire.consumers.source.multicast.repair import Repairs
 from nightwire.consumers.source.plan import Plan
 from nightwire.core.datagrams import Datagram
+from nightwire.core.kafka import RecordFetcher
 from nightwire.schemas import RegistryAwayError
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
@@ -82,7 +83,7 @@ def test_what_the_relay_sent_is_not_judged_again() -> None:
 @pytest.mark.timeout(60)
 def test_while_kafka_is_away_a_gap_holds_up_nobody_and_is_left_to_the_topic_after_a_second() -> None:
     one = source(Judge())
-    one._repairs = Repairs(Repair("127.0.0.1:1"))
+    one._repairs = Repairs(RecordFetcher("127.0.0.1:1"))
     places = [("alerts.sim", 0), ("alerts.sim", 1)]
     one._consumer.assign([TopicPartition(*place, 0) for place in places])
     for place in places:

@@ -14,17 +14,9 @@ import numpy as np
 from confluent_kafka import Message
 
 from nightwire.benchmarks.workers.worker import emit, first_order
-from nightwire.consumers.source import (
-    AutoGroup,
-    GroupChoice,
-    Listener,
-    MulticastSource,
-    Plan,
-    RecordSource,
-    Repair,
-)
+from nightwire.consumers.source import AutoGroup, GroupChoice, Listener, MulticastSource, Plan, RecordSource
 from nightwire.core.datagrams import channel_judge, parse_group
-from nightwire.core.kafka import consumer
+from nightwire.core.kafka import RecordFetcher, consumer
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 AT_ONCE = 512
@@ -79,8 +71,8 @@ def source_of(order: Mapping[str, Any]) -> RecordSource:
         plan = Plan([topic], start="live", multicast=address or AutoGroup(interface))
         surveys, where = {topic: topic.removeprefix("alerts.")}, order.get("where")
         choice = GroupChoice(bootstrap, surveys, where, interface) if auto else None
-        listener = Listener(address, bootstrap, [topic], choice)
-        source = MulticastSource(client, plan, listener=listener, repair=Repair(bootstrap), decoder=decoder)
+        listener, repair = Listener(address, bootstrap, [topic], choice), RecordFetcher(bootstrap)
+        source = MulticastSource(client, plan, listener=listener, repair=repair, decoder=decoder)
     source.open()
     return source
 

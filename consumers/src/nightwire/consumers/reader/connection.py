@@ -15,6 +15,8 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    ArchiveClient,
+    ArchivedSource,
     AutoGroup,
     ChannelListener,
     ChosenGroupSource,
@@ -27,13 +29,12 @@ from nightwire.consumers.source import (
     MulticastSource,
     Plan,
     RecordSource,
-    Repair,
     VisitLog,
     VisitSource,
     membership,
     survey_in,
 )
-from nightwire.core.kafka import cluster_id, consumer, enter, properties
+from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
@@ -167,7 +168,7 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     if (ear := _ear(request)) is not None:
         source = _by_ear(client, request, ear, AlertDecoder(registry))
     else:
-        source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
+        source = VisitSource(client, plan, log) if log else _unbounded(client, request)
     try:
         source.open()
     except BaseException:
@@ -178,41 +179,42 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
 
 def _ear(request: ReadRequest) -> Ear | None:
     """Return what hears the topics by another way, where there may be one."""
-    plan, bootstrap = request.plan, request.endpoints.kafka
-    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+    plan, ends = request.plan, request.endpoints
     if isinstance(plan.multicast, AutoGroup):
-        choice = GroupChoice(bootstrap, named, request.where, plan.multicast.interface)
-        return Listener(None, bootstrap, plan.topics, choice)
+        of = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+        choice = GroupChoice(ends.kafka, of, request.where, plan.multicast.interface)
+        return Listener(None, ends.kafka, plan.topics, choice)
     if plan.multicast:
-        return Listener(plan.multicast, bootstrap, plan.topics)
-    live = plan.follow and plan.visit is None and plan.choose is None
+        return Listener(plan.multicast, ends.kafka, plan.topics)
+    past = plan.since is not None and plan.group is None and ends.archive is not None
+    live = plan.follow and plan.visit is None and plan.choose is None and not past
     if request.where is None or not (request.channel and live):
         return None
     ours = request.survey or ""
-    surveys = {
-        topic: name
-        for topic, name in ((topic, topic.removeprefix(ALERTS)) for topic in plan.topics)
-        if known_survey(name) and ours in ("", name)
-    }
-    return ChannelListener(bootstrap, surveys, request.where) if surveys else None
+    named = {topic: topic.removeprefix(ALERTS) for topic in plan.topics}
+    surveys = {topic: name for topic, name in named.items() if known_survey(name) and ours in ("", name)}
+    return ChannelListener(ends.kafka, surveys, request.where) if surveys else None
 
 
 def _by_ear(client: Consumer, request: ReadRequest, ear: Ear, decoder: AlertDecoder) -> RecordSource:
-    plan, repair = request.plan, Repair(request.endpoints.kafka)
+    plan, repair = request.plan, RecordFetcher(request.endpoints.kafka)
     legs: dict[str, Any] = {"listener": ear, "repair": repair, "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)
 
 
-def _unbounded(client: Consumer, plan: Plan, commit_interval: float) -> RecordSource:
+def _unbounded(client: Consumer, request: ReadRequest) -> RecordSource:
     """Return the source of topics that are named, or chosen; shared with a group, or not."""
+    plan, commit_interval, ends = request.plan, request.commit_interval, request.endpoints
     if plan.choose and plan.group:
         return ChosenGroupSource(client, plan, plan.choose, commit_interval=commit_interval)
     if plan.choose:
         return ChosenSource(client, plan, plan.choose)
     if plan.group:
         return GroupSource(client, plan, commit_interval=commit_interval)
+    if plan.since and ends.archive:
+        return ArchivedSource(client, plan, ArchiveClient(ends.archive, login(ends.kafka)))
     return RecordSource(client, plan)
 
 

@@ -1,5 +1,6 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
+from nightwire.consumers.source.archived import ArchiveClient, ArchivedSource
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
@@ -9,7 +10,6 @@ from nightwire.consumers.source.multicast import (
     Listener,
     MulticastGroupSource,
     MulticastSource,
-    Repair,
 )
 from nightwire.consumers.source.plan import AutoGroup, Plan, StartMode
 from nightwire.consumers.source.record_source import (
@@ -26,6 +26,8 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "ArchiveClient",
+    "ArchivedSource",
     "AutoGroup",
     "ChannelListener",
     "ChosenGroupSource",
@@ -39,7 +41,6 @@ __all__ = [
     "MulticastSource",
     "Plan",
     "RecordSource",
-    "Repair",
     "StartMode",
     "TopicError",
     "VisitLog",

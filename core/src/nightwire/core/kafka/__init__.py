@@ -18,6 +18,7 @@ from nightwire.core.kafka.clients import (
     retry_while_unavailable,
 )
 from nightwire.core.kafka.entry import answering, enter
+from nightwire.core.kafka.fetching import MissingError, RecordFetcher
 from nightwire.core.kafka.group_offsets import GroupOffsets
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
@@ -52,8 +53,10 @@ __all__ = [
     "DeliveryError",
     "GroupOffsets",
     "Headers",
+    "MissingError",
     "OffsetTracker",
     "Record",
+    "RecordFetcher",
     "TableFollower",
     "TopicPartition",
     "Watermarks",

@@ -15,6 +15,7 @@ USUAL = {
     "public_kafka": 9094,
     "users": 8082,
     "directory": 8083,
+    "archive": 8085,
     "tokens": 9096,
     "public_schema_registry": 8443,
     "public_users": 8444,

@@ -55,6 +55,11 @@ state_option = click.option(
     help="Name of this site in the directory, also NIGHTWIRE_SITE.  [default: as last time; at first local]",
 )
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
+@click.option(
+    "--archive/--no-archive",
+    default=None,
+    help="Keep what passes, in tables.  [default: where its packages are, but not of a stream]",
+)
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
 @click.option(
     "--auth",
@@ -108,6 +113,7 @@ def up(
     feed: tuple[str, ...],
     site: str,
     light: bool,
+    archive: bool | None,
     jmx: bool,
     auth: str | None,
     new_password: bool,
@@ -151,6 +157,7 @@ def up(
         site=site,
         light=light,
         jmx=jmx,
+        archive=archive,
         doors=Doors(
             auth,
             _public(folder, host, tls_cert, tls_key),

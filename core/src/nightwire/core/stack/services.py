@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from nightwire.core.tls.public import ANYWHERE, Public
@@ -46,6 +47,8 @@ NODE_EXPORTER = "prometheus-node-exporter"
 COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "directory", "gateway", "filters", "exporter")
+ARCHIVE = ("archive",)
+"""What keeps the past, where its packages are."""
 GUARDED = ("users",)
 """What runs beside them where Kafka asks who is there."""
 TOKEN_KEY = "tokens.key.pem"  # noqa: S105  (a file's name)
@@ -61,7 +64,12 @@ PUBLIC_PORTS = (
 
 
 def port_names(
-    stream: Stream | None, *, jmx: bool = False, public: bool = False, guarded: bool = False
+    stream: Stream | None,
+    *,
+    jmx: bool = False,
+    public: bool = False,
+    guarded: bool = False,
+    archive: bool = False,
 ) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
@@ -70,10 +78,17 @@ def port_names(
         jmx: Whether Kafka tells of itself.
         public: Whether other machines reach us.
         guarded: Whether Kafka asks who is there.
+        archive: Whether alerts are archived.
     """
     more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
-    pages = [*PROCESSES, *(GUARDED if guarded else ()), *(name for name, wanted in more.items() if wanted)]
-    doors = [*(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    kept = ARCHIVE if archive else ()
+    pages = [
+        *PROCESSES,
+        *kept,
+        *(GUARDED if guarded else ()),
+        *(name for name, wanted in more.items() if wanted),
+    ]
+    doors = [*kept, *(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
     return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
@@ -129,6 +144,11 @@ def services(
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
         verb("exporter", "exporter", "--bootstrap", kafka),
+        *(
+            [verb("archive", *_archive(folder, where, ports), stop_timeout=60.0)]
+            if "archive" in ports
+            else []
+        ),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
     ]
@@ -150,6 +170,11 @@ def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | 
             words += ["--watch", f"{name}=127.0.0.1:{port}"]
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("directory", public, ports) if public else [])
+
+
+def _archive(folder: Path, where: Sequence[str], ports: Mapping[str, int]) -> list[str]:
+    """Return the words of the process that keeps the past."""
+    return ["archive", "serve", *where, "--archive", str(folder / "archive"), "--port", str(ports["archive"])]
 
 
 def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:
@@ -180,6 +205,11 @@ def stream_service(stream: Stream, ports: Mapping[str, int]) -> Service:
 def nightwire(*words: str) -> list[str]:
     """Return the command line of a verb, run by this Python."""
     return [sys.executable, "-m", "nightwire.core.cli", *words]
+
+
+def has_archive() -> bool:
+    """Whether the packages of the archive are installed."""
+    return all(map(find_spec, ("cdshealpix", "deltalake", "duckdb", "fsspec")))
 
 
 def has_prometheus() -> bool:

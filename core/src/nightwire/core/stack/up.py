@@ -190,6 +190,7 @@ def describe(state: dict[str, Any]) -> None:
         "owners": OWNERS[state.get("auth", NONE)],
         "schema registry": found["schema_registry"],
         "directory: who is there": found["directory"],
+        **({"archive: what passed": found["archive"]} if "archive" in found else {}),
         **({"passwords and tokens": found["users"]} if "users" in found else {}),
         "VOEvents in (VTP authors)": found["vtp_authors"],
         "VOEvents out (VTP subscribers)": found["vtp_subscribers"],
@@ -213,6 +214,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--site", plan.site] if plan.site else []
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
+    words += [] if plan.archive is None else ["--archive"] if plan.archive else ["--no-archive"]
     words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:
         stream = plan.stream

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaException
@@ -19,6 +20,7 @@ from nightwire.core.kafka import (
     ensure_topics,
     principal,
     producer,
+    retry_while_unavailable,
     watermarks,
 )
 from nightwire.core.presence import registered
@@ -172,8 +174,8 @@ def end_of(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
         if not numbers:
             return ()
         asked = [TopicPartitionOffset(topic, number, now_ms() - round(1000 * LATELY)) for number in numbers]
-        before = client.offsets_for_times(asked, timeout=10)
         highs = [watermarks(client, topic, number).high for number in numbers]
+        before = retry_while_unavailable(partial(client.offsets_for_times, asked, timeout=10), patience=10.0)
     finally:
         client.close()
     came = [high - at.offset if at.offset >= 0 else 0 for high, at in zip(highs, before, strict=True)]

@@ -5,7 +5,6 @@ from nightwire.consumers.source.multicast.group_choice import GroupChoice
 from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.multicast_source import Ear, MulticastGroupSource, MulticastSource
-from nightwire.consumers.source.multicast.repair import Repair
 
 __all__ = [
     "ChannelListener",
@@ -16,5 +15,4 @@ __all__ = [
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",
-    "Repair",
 ]

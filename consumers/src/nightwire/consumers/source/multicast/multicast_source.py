@@ -20,10 +20,10 @@ from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
-from nightwire.consumers.source.multicast.repair import SHORT, Repair, Repairs
+from nightwire.consumers.source.multicast.repair import SHORT, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import RecordFetcher, TopicPartition
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -54,7 +54,7 @@ class MulticastSource(RecordSource):
     """
 
     def __init__(
-        self, *given: Any, listener: Ear, repair: Repair, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: Ear, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
         self._listener, self._repairs, self._decoder = listener, Repairs(repair), decoder
