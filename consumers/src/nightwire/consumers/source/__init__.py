@@ -25,9 +25,9 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
-    "ChannelListener",
     "ArchiveClient",
     "ArchivedSource",
+    "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
     "Ear",
