@@ -108,8 +108,10 @@ class ChannelCopies:
         self._taken += len(message)
         self._waiting.append((message, headers))
         if len(self._waiting) >= AT_ONCE and self._lock.acquire(blocking=False):
-            self._guarded(self._copy_all)
-            self._lock.release()
+            try:
+                self._guarded(self._copy_all)
+            finally:
+                self._lock.release()
         elif not self._wake.is_set():
             self._wake.set()
 
@@ -248,3 +250,4 @@ class ChannelCopies:
         self._mark()
         if self.active:
             self._producer.flush(GOODBYE)
+            log.info("channels of %s: copied %s, lost %d", self._topic, dict(self.copied), self.lost)

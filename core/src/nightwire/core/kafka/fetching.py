@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message
@@ -28,7 +29,7 @@ class MissingError(Exception):
 
 
 class RecordFetcher:
-    """Fetches records.
+    """Fetches records; it connects when it is asked first.
 
     It reads one partition at a time, and is never paused: librdkafka's seek after a pause takes a
     second, and others that it were assigned would send what nobody wants.
@@ -39,9 +40,13 @@ class RecordFetcher:
     """
 
     def __init__(self, bootstrap: str, client: Mapping[str, Any] | None = None) -> None:
-        self._consumer: Consumer = consumer(bootstrap, client=client, enable_partition_eof=True, **SMALL)
+        self._bootstrap, self._client = bootstrap, client
         self._assigned: TopicPartition | None = None
         self._at = 0  # the offset after the record that was seen last
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        return consumer(self._bootstrap, client=self._client, enable_partition_eof=True, **SMALL)
 
     def list_topics(self, topic: str, timeout: float) -> Any:
         """Return what Kafka says of a topic, as its clients do."""
@@ -92,7 +97,8 @@ class RecordFetcher:
 
     def close(self) -> None:
         """Leave Kafka."""
-        self._consumer.close()
+        if "_consumer" in vars(self):
+            self._consumer.close()
 
     def _go_to(self, partition: TopicPartition, offset: int) -> Message | None:
         """Seek *offset*; return the record there or behind, where it came with the last batch."""
