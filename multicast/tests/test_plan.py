@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from nightwire.core.channels import ChannelMapping
-from nightwire.multicast.planning import Demand, Settings, name_of, plan
+from nightwire.multicast.planning import Demand, Settings, Traffic, demand_of, name_of, plan
+from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, SchemaRegistry, sim_alert_schema
+from nightwire.schemas.wire import frame
+from tests._multicast import empty
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 GROUPS = [f"239.10.0.{number}:5400" for number in range(1, 4)]
@@ -95,3 +98,29 @@ def test_a_plan_that_was_applied_is_kept() -> None:
     first = [one.mapping for one in plan([], wanted, SETTINGS, "alerts.sim", "planner", NOW)]
     assert len(first) == 3
     assert {action for action, _ in planned(first, wanted).values()} == {"keep"}
+
+
+def alert(flux: float) -> bytes:
+    """Return an alert of such a flux."""
+    found = empty(sim_alert_schema())
+    found["diaSource"] |= {"psfFlux": flux, "psfFluxErr": 1.0, "band": "r"}
+    return frame(SIM_ALERT_ID, Codec(sim_alert_schema()).encode(found))
+
+
+def test_who_tightens_a_template_counts_to_it_and_to_what_is_a_root_below_it() -> None:
+    """Two thousand tighten ten templates: judged are these, and two levels below each."""
+    flux = "diaSource.psfFlux >"
+    wanted = [f"{flux} {1000 * (number % 10)} AND band = 'r'" for number in range(10)]
+    wanted += [f"{flux} {1000 * (number % 10) + number} AND band = 'r'" for number in range(10, 2000)]
+    wanted += ["psfFlux <", "band = 'g' OR magnitude < 3"]
+    traffic = Traffic(50.0, [alert(flux_) for flux_ in range(500, 10_500, 1000)])
+    found = demand_of(
+        traffic, wanted, [f"{flux} 5000"], "sim", AlertDecoder(SchemaRegistry(None)), whole=True
+    )
+    assert found.receivers.total() == 2001  # type: ignore[attr-defined]  # all but what is no condition
+    assert len(found.receivers) < 0.02 * len(wanted)
+    assert found.shares[wanted[0]] == 1.0
+    assert found.shares[f"{flux} 5000"] == 0.5
+    assert wanted[0] not in found.covered[f"{flux} 5000"]
+    assert found.covered[wanted[0]] >= {one for one in found.receivers if one.startswith(flux)}
+    assert found.size == len(traffic.values[0])

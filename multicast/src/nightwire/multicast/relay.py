@@ -29,7 +29,7 @@ Refresh = Callable[[Mapping[int, Position]], Sequence[Outlet]]
 Made = tuple[Outlet, int, Sequence[Entry]]
 """What an outlet is to send of a partition."""
 
-AT_ONCE = 256
+AT_ONCE = 128
 """Most records that are taken from Kafka at once."""
 COMMIT_INTERVAL = 1.0
 """Time between two commits. [s]"""

@@ -3,7 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -115,35 +117,35 @@ def shares_of(
     return {condition: passed[condition] / count for condition in programs}
 
 
+_program = lru_cache(20_000)(compile_sql)
+
+
 def _compiled(conditions: Iterable[str], of_survey: str) -> dict[str, Program]:
     found = {}
     for one in conditions:
-        try:
-            found[one] = compile_sql(one, of_survey)
-        except FilterError:
-            continue  # whoever wants it gets nothing, by any way
+        with suppress(FilterError):  # whoever wants it gets nothing, by any way
+            found[one] = _program(one, of_survey)
     return found
 
 
 def _nearest(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
     """Return for each condition the smallest of the first levels of roots that covers it."""
-    found = dict[str, str]()
-    level, roots = [[*conditions]], set[str]()
+    found, level = dict[str, str](), [[*conditions]]
     for _ in range(LEVELS):
         below = list[list[str]]()
         for group in level:
             tree = Roots()
             for one in group:
                 tree.insert(one, programs[one])
-            if len(roots) + sum(1 for _ in tree) > MOST_CONDITIONS:
+            roots = [*tree]
+            if len({*found.values()}) + len(roots) > MOST_CONDITIONS and found:
                 continue  # whoever they are stays with what covers them
-            for root in tree:
-                roots.add(root)
+            for root in roots:
                 covered = tree.covered_by(root)
                 found |= dict.fromkeys([root, *covered], root)
                 below += [covered] if covered else []
         level = below
-    return {one: found.get(one, "TRUE") for one in conditions} if "TRUE" in programs else found
+    return found
 
 
 def _below(
