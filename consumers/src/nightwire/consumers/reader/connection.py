@@ -20,6 +20,7 @@ from nightwire.consumers.source import (
     ChosenSource,
     Ear,
     GroupSource,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
@@ -31,6 +32,7 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
+from nightwire.core.channels import WRITTEN_HERE
 from nightwire.core.kafka import cluster_id, consumer, enter, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
@@ -180,6 +182,8 @@ def _ear(request: ReadRequest) -> Ear | None:
     if plan.multicast:
         return Listener(plan.multicast, bootstrap, plan.topics)
     live = plan.follow and plan.visit is None and plan.choose is None
+    if live and all(WRITTEN_HERE.writes(bootstrap, topic) for topic in plan.topics):
+        return InProcessListener(bootstrap, plan.topics)
     if request.where is None or not (request.channel and live):
         return None
     named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}

@@ -1,6 +1,6 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
-from nightwire.consumers.source.channels import ChannelListener
+from nightwire.consumers.source.channels import ChannelListener, InProcessListener
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
@@ -31,6 +31,7 @@ __all__ = [
     "Ear",
     "GroupError",
     "GroupSource",
+    "InProcessListener",
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.core.channels.in_process import WRITTEN_HERE
 from nightwire.core.channels.mapping import ChannelMapping
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
@@ -90,7 +91,8 @@ class ChannelCopies:
         self._marks_at = self._look_at = float("-inf")
 
     def start(self) -> None:
-        """Begin to follow which channels there are."""
+        """Begin to follow which channels there are; readers in this process hear of records, too."""
+        WRITTEN_HERE.begin(self._bootstrap, self._topic)
         self._thread.start()
 
     def delivered(self, message: Message) -> None:
@@ -117,19 +119,26 @@ class ChannelCopies:
             then: What would be called without channels.
             take: Takes the message where there are channels; by default `delivered`.
         """
-        second = take or self.delivered
-        if then is None or not self.active:
-            return second if self.active else then
-        first = then
+        takers = [] if then is None else [then]
+        if self.active:
+            takers.append(take or self.delivered)
+        if take is None and WRITTEN_HERE.heard(self._bootstrap, self._topic):
+            takers.append(self._hand_on)
+        if len(takers) < 2:
+            return takers[0] if takers else None
 
-        def both(message: Message) -> None:
-            first(message)
-            second(message)
+        def all_of_them(message: Message) -> None:
+            for one in takers:
+                one(message)
 
-        return both
+        return all_of_them
+
+    def _hand_on(self, message: Message) -> None:
+        WRITTEN_HERE.deliver(self._bootstrap, message)
 
     def close(self) -> None:
         """Copy what waits, for a moment."""
+        WRITTEN_HERE.end(self._bootstrap, self._topic)
         if self._thread.is_alive():
             self._leave.set()
             self._wake.set()

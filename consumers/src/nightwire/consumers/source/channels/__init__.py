@@ -2,5 +2,10 @@
 
 from nightwire.consumers.source.channels.channel_listener import ChannelListener
 from nightwire.consumers.source.channels.choice import covering
+from nightwire.consumers.source.channels.in_process import InProcessListener
 
-__all__ = ["ChannelListener", "covering"]
+__all__ = [
+    "ChannelListener",
+    "InProcessListener",
+    "covering",
+]

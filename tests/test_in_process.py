@@ -1,0 +1,25 @@
+"""A reader in the process that writes: from memory, and from Kafka what others write."""
+
+import pytest
+
+from tests._channels import TOPIC, Load, Member, ends, plain, source
+from tests._multicast import by_partition, wait_for, write_alerts
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def test_what_is_written_here_is_read_from_memory_and_the_rest_from_kafka(
+    kafka: str, registry_url: str
+) -> None:
+    begin = ends(kafka)
+    with source(kafka, channels=0) as write:
+        one = Member(kafka, registry_url)
+        with Load(write):
+            wait_for(lambda: one.reader.way == "memory")
+            for number in range(10):
+                write_alerts(kafka, TOPIC, range(1, 30), flux=95.0)
+                wait_for(lambda seen=len(one.places): len(one.places) > seen)
+            wait_for(lambda: "kafka" in one.ways)
+        wanted = plain(kafka, registry_url, begin)
+        wait_for(lambda: len(one.places) >= sum(map(len, wanted.values())))
+    assert by_partition(one.places) == wanted
