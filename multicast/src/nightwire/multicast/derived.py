@@ -16,6 +16,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
+from nightwire.multicast.planning import LEAD, end_of
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import CHANNELS, channel, settings
 
@@ -37,8 +38,18 @@ def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping
     return [one.mapping for one in table.of(topic)]
 
 
-def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> ChannelMapping:
-    """Have sources copy the alerts of *topic* that meet *condition*, and return the channel.
+def make_channel(
+    bootstrap: str, topic: str, name: str, condition: str, *, derived: bool = True, **carried: Any
+) -> ChannelMapping:
+    """Make a channel of the alerts of *topic* that meet *condition*, and return it.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        topic: ``alerts.SURVEY``.
+        name: The channel's; one of this name is changed.
+        condition: Which alerts.
+        derived: Whether sources copy them.
+        carried: The mapping's *group*, *full* and *priority*, where it has a group.
 
     Raises:
         ChannelError: There is no such topic, or the condition is none.
@@ -46,16 +57,17 @@ def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> Chann
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    ends = _ends(bootstrap, topic)
-    own = settings(channel(topic, name))
-    ensure_topics(bootstrap, [settings(CHANNELS), replace(own, partitions=len(ends))])
+    ends = end_of(bootstrap, topic, lead=LEAD) if carried else _ends(bootstrap, topic)
+    own = [replace(settings(channel(topic, name)), partitions=len(ends))] * derived
+    ensure_topics(bootstrap, [settings(CHANNELS), *own])
     who = subscriber_name(principal(bootstrap))
     before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
-    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived=True, since=ends)
+    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=ends, **carried)
     if before is not None:
         if before.group is not None and before.condition != condition:
             raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
-        made = replace(before, condition=condition, made_by=who, made=made.made, derived=True, since=ends)
+        had = {"condition": condition, "made_by": who, "made": made.made, "since": ends, "automatic": False}
+        made = replace(before, derived=before.derived or derived, **{**had, **carried})
     _write(bootstrap, made.key, made.encoded())
     return made
 

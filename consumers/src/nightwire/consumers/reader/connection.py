@@ -15,10 +15,12 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    AutoGroup,
     ChannelListener,
     ChosenGroupSource,
     ChosenSource,
     Ear,
+    GroupChoice,
     GroupSource,
     InProcessListener,
     Listener,
@@ -179,6 +181,10 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
 def _ear(request: ReadRequest) -> Ear | None:
     """Return what hears the topics by another way, where there may be one."""
     plan, bootstrap = request.plan, request.endpoints.kafka
+    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+    if isinstance(plan.multicast, AutoGroup):
+        choice = GroupChoice(bootstrap, named, request.where, plan.multicast.interface)
+        return Listener(None, bootstrap, plan.topics, choice)
     if plan.multicast:
         return Listener(plan.multicast, bootstrap, plan.topics)
     live = plan.follow and plan.visit is None and plan.choose is None
@@ -186,7 +192,6 @@ def _ear(request: ReadRequest) -> Ear | None:
         return InProcessListener(bootstrap, plan.topics)
     if request.where is None or not (request.channel and live):
         return None
-    named = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
     surveys = {topic: name for topic, name in named.items() if known_survey(name)}
     return ChannelListener(bootstrap, surveys, request.where) if surveys else None
 

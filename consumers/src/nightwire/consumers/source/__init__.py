@@ -1,6 +1,6 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
-from nightwire.consumers.source.channels import ChannelListener, InProcessListener
+from nightwire.consumers.source.channels import ChannelListener, GroupChoice, InProcessListener
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
@@ -10,7 +10,7 @@ from nightwire.consumers.source.multicast import (
     MulticastSource,
     Repair,
 )
-from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.consumers.source.plan import AutoGroup, Plan, StartMode
 from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
     RecordSource,
@@ -25,10 +25,12 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "AutoGroup",
     "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
     "Ear",
+    "GroupChoice",
     "GroupError",
     "GroupSource",
     "InProcessListener",

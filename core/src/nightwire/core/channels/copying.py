@@ -19,7 +19,7 @@ from nightwire.core.channels.in_process import WRITTEN_HERE
 from nightwire.core.channels.mapping import ChannelMapping
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
-from nightwire.core.kafka import admin, producer
+from nightwire.core.kafka import Headers, admin, producer
 from nightwire.schemas.topics import channel
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("nightwire.channels")
 
 Delivered = Callable[[Message], None]
+Written = tuple[Message, Headers]
 
 GATHER = 0.02
 """Time in which records gather, to be judged together. [s]"""
@@ -80,7 +81,7 @@ class ChannelCopies:
         self._bootstrap, self._topic, self._survey, self._registry = bootstrap, topic, of_survey, registry
         self.active, self.copied, self.lost = False, Counter[str](), 0
         self._taken, self._done = 0, 0  # [byte]
-        self._waiting: deque[Message | None] = deque()  # None where a transaction ended
+        self._waiting: deque[Written | None] = deque()  # None where a transaction ended
         self._wake, self._leave, self._left = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="channels", daemon=True)
         self._judges: ChannelJudges | None = None
@@ -89,51 +90,65 @@ class ChannelCopies:
         self._runs: dict[int, Runs] = {}  # by partition
         self._untold = False  # whether something is written of which no channel was told
         self._marks_at = self._look_at = float("-inf")
+        self._why = ""  # what went wrong last
+
+    @property
+    def names(self) -> list[str]:
+        """The channels that are copied now."""
+        return [one.name for one in self._made]
 
     def start(self) -> None:
-        """Begin to follow which channels there are; readers in this process hear of records, too."""
+        """Begin to follow which channels there are; readers in this process hear of records."""
         WRITTEN_HERE.begin(self._bootstrap, self._topic)
         self._thread.start()
 
-    def delivered(self, message: Message) -> None:
-        """Take *message*, which Kafka has acknowledged; from one thread at a time, in no time."""
-        size = len(message.value() or b"")
+    def delivered(self, message: Message, headers: Headers) -> None:
+        """Take what Kafka has acknowledged; from one thread at a time, in no time.
+
+        Args:
+            message: The record; confluent-kafka does not say its headers.
+            headers: These.
+        """
         if self._taken - self._done > MOST_WAITING:
             self.lost += 1
             return
-        self._taken += size
-        self._waiting.append(message)
+        self._taken += len(message)
+        self._waiting.append((message, headers))
         if not self._wake.is_set():
             self._wake.set()
 
-    def committed(self, messages: Sequence[Message]) -> None:
-        """Take *messages*, all that a transaction wrote, now that it is over."""
-        for message in messages:
-            self.delivered(message)
+    def committed(self, written: Sequence[Written]) -> None:
+        """Take all that a transaction has written, with their headers, now that it is over."""
+        for message, headers in written:
+            self.delivered(message, headers)
         self._waiting.append(None)
 
-    def after(self, then: Delivered | None, take: Delivered | None = None) -> Delivered | None:
-        """Return what is to be called with an acknowledged message: *then*, and what takes it.
+    def after(
+        self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
+    ) -> Delivered | None:
+        """Return what is to be called with an acknowledged record: *then*, and what takes it.
 
         Args:
             then: What would be called without channels.
-            take: Takes the message where there are channels; by default `delivered`.
+            headers: The record's.
+            take: Takes the record where there are channels; by default `delivered`.
         """
-        takers = [] if then is None else [then]
-        if self.active:
-            takers.append(take or self.delivered)
+        takers = [take or self.delivered] if self.active else []
         if take is None and WRITTEN_HERE.heard(self._bootstrap, self._topic):
             takers.append(self._hand_on)
-        if len(takers) < 2:
-            return takers[0] if takers else None
+        if not takers:
+            return then
 
         def all_of_them(message: Message) -> None:
-            for one in takers:
-                one(message)
+            if then is not None:
+                then(message)
+            for taken in takers:
+                taken(message, headers)
 
         return all_of_them
 
-    def _hand_on(self, message: Message) -> None:
+    def _hand_on(self, message: Message, headers: Headers) -> None:
+        message.set_headers([*headers])
         WRITTEN_HERE.deliver(self._bootstrap, message)
 
     def close(self) -> None:
@@ -165,8 +180,10 @@ class ChannelCopies:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is never the source's
-            log.warning("channels of %s: %s", self._topic, error)
             self._runs.clear()
+            if (why := str(error)) != self._why:
+                self._why = why
+                log.warning("channels of %s: %s", self._topic, why)
 
     def _follow(self, channels: ChannelFollower) -> None:
         """Copy to the channels that there are now."""
@@ -196,7 +213,7 @@ class ChannelCopies:
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:
-            self._done += sum(len(one.value() or b"") for one in batch if one is not None)
+            self._done += sum(len(one[0]) for one in batch if one is not None)
             if self._judges is not None:
                 self._copy(batch, self._judges)
         if self._untold and time.monotonic() >= self._marks_at:
@@ -204,46 +221,50 @@ class ChannelCopies:
         if self.active:
             self._producer.poll(0)
 
-    def _copy(self, batch: Sequence[Message | None], judges: "ChannelJudges") -> None:
-        records = [one for one in batch if one is not None]
-        own = judges.judge([one.value() or b"" for one in records])
+    def _copy(self, batch: Sequence[Written | None], judges: "ChannelJudges") -> None:
+        own = judges.judge([one[0].value() or b"" for one in batch if one is not None])
+        wanted: dict[int, list[_Made]] = {}
+        for made, passed in zip(self._made, own, strict=True):
+            for at in passed:
+                wanted.setdefault(at, []).append(made)
         at = 0
         for one in batch:
             if one is None:
                 for runs in self._runs.values():
                     runs.transaction_ended()
                 continue
-            number, offset = one.partition() or 0, one.offset() or 0
+            number, offset = one[0].partition() or 0, one[0].offset() or 0
             if (of_partition := self._runs.get(number)) is None:
                 of_partition = self._runs[number] = Runs()
             of_partition.note(offset)
-            for made, passed in zip(self._made, own, strict=True):
-                if at in passed:
-                    told = of_partition.tell(made, offset + 1)
-                    self._send(made, number, Vouch(made.number, offset, told), one)
+            for made in wanted.get(at, ()):
+                told = of_partition.tell(made.number, offset + 1)
+                self._copy_one(made, number, *one, Vouch(made.number, offset, told))
             at += 1
         self._untold = True
+
+    def _copy_one(self, made: _Made, number: int, record: Message, headers: Headers, said: Vouch) -> None:
+        own: Any = [*headers, (HEADER, said.encoded())]
+        whole = made.topic, record.value(), record.key(), number
+        written = record.timestamp()[1]
+        try:
+            self._producer.produce(*whole, on_delivery=self._failed, timestamp=written, headers=own)
+            self.copied[made.name] += 1
+        except (BufferError, KafkaException):
+            self.lost += 1
 
     def _mark(self) -> None:
         """Tell each channel of what was written and is not its own."""
         for number, runs in self._runs.items():
             for made in self._made:
-                if ranges := runs.tell(made, runs.end):
-                    self._send(made, number, Vouch(made.number, MARK, ranges))
+                if ranges := runs.tell(made.number, runs.end):
+                    headers: Any = [(HEADER, Vouch(made.number, MARK, ranges).encoded())]
+                    try:
+                        self._producer.produce(made.topic, partition=number, headers=headers)
+                    except (BufferError, KafkaException):
+                        self.lost += 1
             runs.forget_told()
         self._untold, self._marks_at = False, time.monotonic() + MARKS
-
-    def _send(self, made: _Made, partition: int, said: Vouch, record: Message | None = None) -> None:
-        given: Any = (record.headers() if record is not None else None) or ()
-        options: dict[str, Any] = {"headers": [*given, (HEADER, said.encoded())]}
-        if record is not None:
-            options |= {"value": record.value(), "key": record.key(), "timestamp": record.timestamp()[1]}
-        try:
-            self._producer.produce(made.topic, partition=partition, on_delivery=self._failed, **options)
-        except (BufferError, KafkaException):
-            self.lost += 1
-        else:
-            self.copied[made.name] += record is not None
 
     def _failed(self, error: KafkaError | None, _message: Message) -> None:
         self.lost += error is not None

@@ -42,9 +42,8 @@ class Vouch(NamedTuple):
 
     def encoded(self) -> bytes:
         """Return the header's value."""
-        return HEAD.pack(self.number, self.offset) + b"".join(
-            RANGE.pack(one.start, one.stop) for one in self.ranges
-        )
+        said = b"".join([RANGE.pack(one.start, one.stop) for one in self.ranges])
+        return HEAD.pack(self.number, self.offset) + said
 
 
 def vouch_of(value: bytes) -> Vouch:
@@ -103,7 +102,10 @@ class Runs:
     def tell(self, channel: Hashable, end: int) -> tuple[range, ...]:
         """Return what *channel* was not told of the offsets before *end*."""
         told = self._told.get(channel, 0)
-        self._told[channel] = max(told, end)
+        self._told[channel] = end
+        first, stop = self._ranges[-1] if self._ranges else (0, 0)
+        if first <= told < stop:  # nearly always
+            return (range(told, min(stop, end)),)
         found: list[range] = []
         for first, stop in reversed(self._ranges):
             if stop <= told:

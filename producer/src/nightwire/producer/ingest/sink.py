@@ -271,7 +271,7 @@ class TransactionalSink:
 
     def _transaction(self, writer: TransactionWriter, items: Sequence[Item]) -> None:
         counted = self.visits.counts_by_visit(_visits(items), self.clock())
-        written: list[Message] = []
+        written: list[tuple[Message, Headers]] = []
         for item in items:
             self._write(writer, item, counted, written)
         writer.flush()  # now their offsets are known
@@ -287,7 +287,11 @@ class TransactionalSink:
             self.channels.committed(written)
 
     def _write(
-        self, writer: TransactionWriter, item: Item, counted: dict[int, VisitCounts], written: list[Message]
+        self,
+        writer: TransactionWriter,
+        item: Item,
+        counted: dict[int, VisitCounts],
+        written: list[tuple[Message, Headers]],
     ) -> None:
         if item.dead_letter_reason is not None:
             reason, source = item.dead_letter_reason, f"{self.survey}/{self.source}/{item.where}"
@@ -302,10 +306,14 @@ class TransactionalSink:
                 key=item.key,
                 headers=item.headers,
             )
+
+        def take(message: Message, headers: Headers) -> None:
+            written.append((message, headers))
+
         for one in item.outputs:
             count: Delivered | None = None if one.visit is None else counted[one.visit].delivered
             if self.channels is not None:
-                count = self.channels.after(count, written.append)
+                count = self.channels.after(count, one.headers, take)
             topic = topics.alerts(self.survey)
             writer.write(topic, one.value, key=one.key, headers=one.headers, on_delivered=count)
 

@@ -185,7 +185,7 @@ class AlertWriter:
         headers = [] if visit is None else [(VISIT_HEADER, str(visit).encode())]
         headers += self._test_headers + self._format.headers()
         if self._channels is not None:
-            on_delivered = self._channels.after(on_delivered)
+            on_delivered = self._channels.after(on_delivered, headers)
         if self._spooling is not None:
             record = Record(self.topic, alert.value, alert.key, headers, (), on_delivered, on_refused)
             self._spooling.put(record, visit=visit)

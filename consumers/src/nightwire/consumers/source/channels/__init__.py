@@ -2,10 +2,7 @@
 
 from nightwire.consumers.source.channels.channel_listener import ChannelListener
 from nightwire.consumers.source.channels.choice import covering
+from nightwire.consumers.source.channels.group_choice import GroupChoice
 from nightwire.consumers.source.channels.in_process import InProcessListener
 
-__all__ = [
-    "ChannelListener",
-    "InProcessListener",
-    "covering",
-]
+__all__ = ["ChannelListener", "GroupChoice", "InProcessListener", "covering"]

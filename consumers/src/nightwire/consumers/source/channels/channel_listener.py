@@ -24,6 +24,8 @@ PATIENCE = 0.5
 """How long offsets that nobody vouches for are waited for: sources mark five times a second. [s]"""
 TICK = 0.05
 """Longest wait for the topic itself, while the channel may have something. [s]"""
+ANSWERS = 0.005
+"""Longest wait while a repair is under way. [s]"""
 END_TIMEOUT = 2.0
 """Longest wait for the answer where a partition ends. [s]"""
 READER: Mapping[str, Any] = {
@@ -46,7 +48,7 @@ class ChannelListener:
 
     Attributes:
         partitions: What was heard, by partition of the topics; whoever reads them keeps it.
-        dropped: Records that no source of a channel wrote, or not needed, by reason.
+        dropped: Records that no source of a channel wrote, by reason.
     """
 
     patience, tick = PATIENCE, TICK
@@ -62,19 +64,24 @@ class ChannelListener:
         self._consumer = consumer(bootstrap, **READER)
 
     @property
+    def follows(self) -> bool:
+        """Whether it goes to whichever channel has all that is wanted: always."""
+        return True
+
+    @property
     def name(self) -> str:
         """What is listened to."""
         named = sorted(f"{one.name} of {one.topic}" for one in self._chosen.values())
         return f"channel {', '.join(named)}" if named else "channel"
 
-    def look(self) -> None:
-        """Begin to follow which channels there are."""
+    def look(self, *, wait: bool = False) -> None:
+        """Begin to follow which channels there are; never wait for it."""
         self._consumer.assign([TopicPartitionOffset(CHANNELS, 0, OFFSET_BEGINNING)])
 
-    def listen(self, timeout: float) -> None:
-        """Take what has come, or what comes first within *timeout* [s]."""
+    def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
+        """Take what has come, or what comes first within *timeout* [s]; *answers* are awaited."""
         self._follow_assignment()
-        first = self._consumer.poll(timeout)
+        first = self._consumer.poll(min(timeout, ANSWERS) if answers else timeout)
         if first is None:
             return
         now, changed = time.monotonic(), False
@@ -154,10 +161,10 @@ class ChannelListener:
             return "malformed"
         if said.number != number_of(self._chosen[place[0]]):
             return "foreign"
-        *others, last = said.ranges or (range(0),)
-        for known in others:
-            heard.vouch(known, None, now)
-        return heard.vouch(last, _record(message, place, said.offset, headers), now)
+        record = _record(message, place, said.offset, headers)
+        for known in said.ranges:
+            heard.vouch(known, [record] if record is not None and known is said.ranges[-1] else [], now)
+        return None
 
 
 def _record(

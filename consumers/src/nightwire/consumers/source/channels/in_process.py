@@ -3,6 +3,9 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
+
+from confluent_kafka import Message
 
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.core.channels import WRITTEN_HERE, Mailbox
@@ -15,8 +18,6 @@ PATIENCE = 0.05
 """How long a record that lacks is waited for: another thread may have written it. [s]"""
 TICK = 0.002
 """Longest wait for Kafka, while there may be something in memory. [s]"""
-PAUSE = 5.0
-"""A partition that others write to, too, is read from Kafka for so long. [s]"""
 
 
 class InProcessListener:
@@ -27,7 +28,7 @@ class InProcessListener:
         dropped: Records that were not needed.
     """
 
-    name, patience, tick = "memory", PATIENCE, TICK
+    name, patience, tick, follows = "memory", PATIENCE, TICK, True
 
     def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
         self._bootstrap, self._topics = bootstrap, topics
@@ -35,24 +36,29 @@ class InProcessListener:
         self.dropped: Counter[str] = Counter()
         self.on_channel: Callable[[Channel], None] = lambda _channel: None  # of multicast alone
         self._mailbox = Mailbox()
-        self._again: dict[TopicPartition, float] = {}  # when others' partitions are heard again
 
-    def look(self) -> None:
-        """Begin to listen."""
+    def look(self, *, wait: bool = False) -> None:
+        """Begin to listen; there is nothing to *wait* for."""
         WRITTEN_HERE.listen(self._bootstrap, self._topics, self._mailbox)
 
-    def listen(self, timeout: float) -> None:
+    def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
         """Take what was written, or what is first within *timeout* [s]."""
-        now = 0.0
-        for message in self._mailbox.take(AT_ONCE, timeout):
-            now = now or time.monotonic()
-            place, offset = (str(message.topic()), message.partition() or 0), message.offset() or 0
-            heard = self.partitions.get(place)
-            if heard is not None and now >= self._again.get(place, 0.0):
-                reason = heard.vouch(range(offset, offset + 1), message, now)
-                if reason is not None:
-                    self.dropped[reason] += 1
-        self._leave_to_kafka()
+        runs: dict[TopicPartition, list[Message]] = {}
+        for message in self._mailbox.take(AT_ONCE, 0.0 if answers else timeout):
+            place = str(message.topic()), message.partition() or 0
+            run = runs.setdefault(place, [])
+            if run and run[-1].offset() != (message.offset() or 0) - 1:
+                self._vouch(place, run)
+                run.clear()
+            run.append(message)
+        for place, run in runs.items():
+            self._vouch(place, run)
+
+    def _vouch(self, place: TopicPartition, run: Sequence[Message]) -> None:
+        """Note records that lie one behind the other."""
+        if (heard := self.partitions.get(place)) is not None:
+            known = range(run[0].offset() or 0, (run[-1].offset() or 0) + 1)
+            heard.vouch(known, [*run], time.monotonic())
 
     def end_of(self, _partition: TopicPartition) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
@@ -60,11 +66,3 @@ class InProcessListener:
     def close(self) -> None:
         """Listen no more."""
         WRITTEN_HERE.leave(self._mailbox)
-
-    def _leave_to_kafka(self) -> None:
-        """Leave partitions to Kafka for a while in which others' records lie between ours."""
-        now = time.monotonic()
-        for place, heard in self.partitions.items():
-            if heard.overdue(now):
-                heard.reset()
-                self._again[place] = now + PAUSE
