@@ -142,6 +142,18 @@ def test_a_place_without_a_record_is_fetched() -> None:
     assert (offsets(one), gap(one)) == ([], range(3, 4))
 
 
+def test_of_a_place_nothing_is_fetched_but_the_record() -> None:
+    """What lies between it and the one sent before is not the channel's."""
+    one = InOrder(3)
+    one.hold(9, Held(2, 9, None, 0))
+    one.hold(20, Held(15, 20, None, 0))
+    assert [*one.gaps()] == [range(9, 10), range(10, 21)]
+    for gap_, found in ((range(9, 10), [9]), (range(10, 21), [15, 20])):
+        one.fill(gap_, [*map(message, found)])
+    assert offsets(one) == [9, 15, 20]
+    assert not [*one.gaps()]
+
+
 def test_parts_make_a_record_in_any_order_and_only_whole() -> None:
     one, parts = (
         InOrder(0),

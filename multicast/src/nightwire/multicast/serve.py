@@ -167,9 +167,8 @@ class Outlets:
     def of(self, mapping: ChannelMapping) -> Outlet:
         """Return the outlet of a channel with a group; errors as of `open`."""
         address = parse_group(str(mapping.group), self._asked.interface)
-        condition = "" if mapping.condition.strip().upper() == "TRUE" else mapping.condition
         how: Any = {"full": mapping.full, "priority": mapping.priority, "since": mapping.since}
-        return self.open(address, condition, **how)
+        return self.open(address, mapping.chooses, **how)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from nightwire.core.channels.copying import ChannelCopies
 from nightwire.core.channels.in_process import WRITTEN_HERE, Mailbox
-from nightwire.core.channels.mapping import ChannelMapping, MappingError, mapping_of
+from nightwire.core.channels.mapping import ChannelMapping, MappingError, channel_of, mapping_of
 from nightwire.core.channels.table import ChannelFollower, ChannelTable, HeldMapping
 from nightwire.core.channels.vouching import HEADER, MARK, Vouch, VouchError, number_of, vouch_of
 
@@ -19,6 +19,7 @@ __all__ = [
     "MappingError",
     "Vouch",
     "VouchError",
+    "channel_of",
     "mapping_of",
     "number_of",
     "vouch_of",

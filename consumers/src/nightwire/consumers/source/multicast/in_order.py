@@ -150,7 +150,9 @@ class InOrder:
     def fill(self, gap: range, messages: Sequence[Message]) -> None:
         """Keep what Kafka has of a *gap*: all that there is."""
         size = sum(len(one.value() or b"") + OVERHEAD for one in messages)
-        self.hold(gap.start, Held(gap.start - 1, gap.stop - 1, messages, size, was_sent=False))
+        place = self._held.get(gap.start)  # of the one record, of which a relay told the place alone
+        previous = gap.start - 1 if place is None else place.previous
+        self.hold(gap.start, Held(previous, gap.stop - 1, messages, size, was_sent=False))
 
     def ready(self) -> Iterator[tuple[Sequence[Message], bool]]:
         """Yield the records that follow on what was handed out, and whether a relay sent them."""
@@ -171,9 +173,10 @@ class InOrder:
         at = self.next
         for first in self._order:
             previous, last, messages, *_ = self._held[first]
-            end = (first if messages is None else previous) + 1
-            if end > at and last >= at:
-                yield range(at, end)
+            if previous >= at:
+                yield range(at, (first if messages is None else previous) + 1)
+            elif messages is None and first >= at:
+                yield range(first, first + 1)
             at = max(at, last + 1)
         if at <= self.last:
             yield range(at, self.last + 1)

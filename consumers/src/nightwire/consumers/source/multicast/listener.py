@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaException, Message
 
 from nightwire.consumers.source.multicast.in_order import SILENCE, Held, InOrder
-from nightwire.core.channels import ChannelMapping
+from nightwire.core.channels import ChannelMapping, channel_of
 from nightwire.core.datagrams import (
     HEARTBEAT,
     LITE,
@@ -35,7 +35,7 @@ from nightwire.core.datagrams import (
     parse_group,
     read_channels,
 )
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, asks_for_passwords
 from nightwire.core.runtime import Backoff
 
 log = logging.getLogger("nightwire.consumers")
@@ -121,6 +121,7 @@ class Listener:
         self.on_channel: Callable[[Channel], None] = lambda _channel: None
         self._joined: dict[str, Membership] = {}  # by group, the one that was joined last at the end
         self._pauses, self._look_at, self._choose_at = Backoff(*LOOK_AGAIN), 0.0, 0.0
+        self._signed = choice is not None and asks_for_passwords(bootstrap)
         self._looking: threading.Thread | None = None
         self._known: Mapping[str, Sequence[Channel]] | None = None  # by group, until it is taken in
         if address is not None:
@@ -185,7 +186,9 @@ class Listener:
         if known is None:
             return
         for name, one in self._joined.items():
-            there = {channel.number: channel for channel in known.get(name, ())}
+            there = {channel.number: channel for channel in known.get(name, ())} | _unsigned(
+                one, self._signed
+            )
             for number, channel in there.items():
                 if one.channels.get(number) != channel:
                     self.on_channel(channel)
@@ -212,7 +215,8 @@ class Listener:
                 self._joined[name].heard.clear()
             return
         try:
-            self._joined[name] = Membership(open_receiver(parse_group(name, interface)), mapping)
+            member = self._joined[name] = Membership(open_receiver(parse_group(name, interface)), mapping)
+            member.channels = _unsigned(member, self._signed)
         except GroupAddressError as error:
             log.warning("%s; reading on without it", error)
             return
@@ -278,6 +282,14 @@ class Listener:
         elif (body := partition.whole(one)) is not None:
             partition.hold(one.offset, _held(one, topic, body))
         return None
+
+
+def _unsigned(member: Membership, signed: bool) -> dict[int, Channel]:
+    """Return the channel for which a group was joined, where its mapping tells all of it."""
+    if member.chosen is None or signed:
+        return {}
+    channel = channel_of(member.chosen)
+    return {channel.number: channel}
 
 
 def _held(one: Datagram, topic: str, body: bytes) -> Held:
