@@ -11,8 +11,10 @@ import pytest
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
 from nightwire.archive import Archive
-from nightwire.archive.storage import FencedError, Place, Table, record_rows
+from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
+from nightwire.archive.writing import Batching, Drain
 from nightwire.archive.writing.columns import healpix, nights
+from nightwire.archive.writing.schedules import ConstantDrain
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.survey_model.astro import healpix as healpix_of_one
 from nightwire.schemas.wire import frame
@@ -189,3 +191,29 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
 def ids_or_none(folder: Path) -> list[str]:
     table = Table(Place(folder), "sim", writer(folder).alerts.kind).refreshed()
     return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]
+
+
+class Unasked:
+    """Kafka, which has no part in this; what is told to it is not kept."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_given, **_more: None
+
+
+def test_what_cannot_be_written_at_a_rebalance_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, unasked = writer(tmp_path), Unasked()
+    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, ConstantDrain(), Batching())
+    drain._begins[SOURCE] = None
+    drain._taken = [record(number) for number in range(3)]
+
+    def full(*_given: Any) -> Any:
+        raise StorageError("no room")
+
+    monkeypatch.setattr(tables, "write", full)
+    drain._write()
+    assert drain.waiting == 3
+    monkeypatch.undo()
+    drain._write()
+    assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])

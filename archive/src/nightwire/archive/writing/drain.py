@@ -42,6 +42,8 @@ LOOK = 0.2
 """Time between two looks at where partitions end. [s]"""
 AT_ONCE = 500
 """Most records that are taken from Kafka at once."""
+OVERHEAD = 100
+"""What a record takes beside its value. [byte]"""
 PATIENCE = 5.0
 """Time until a full disk, or a registry that is away, is tried again. [s]"""
 TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED, KafkaError._PARTITION_EOF}
@@ -163,10 +165,9 @@ class Drain:
             self._began = time.monotonic()
         self._taken.append(record)
         self._next[source] = record.offset + 1
-        size = len(record.value or b"") + 100
-        self._size += size
-        self._mean += (size - self._mean) // 16
-        self._schedule.took(size)
+        self._size += _size(record)
+        self._mean += (_size(record) - self._mean) // 16
+        self._schedule.took(_size(record))
 
     def _look(self, now: float) -> None:
         """See whether somebody writes, and what waits."""
@@ -210,7 +211,7 @@ class Drain:
         for topic in dict.fromkeys(one.topic for one in self._taken):
             records = [one for one in self._taken if one.topic == topic]
             left += [] if self._written(records) else records
-        self._taken, self._size = left, self._size if left else 0
+        self._taken, self._size = left, sum(map(_size, left))
         self._retry_at = time.monotonic() + PATIENCE if left else 0.0
 
     def _written(self, records: Sequence[WholeRecord]) -> bool:
@@ -293,6 +294,10 @@ class Drain:
                 known.pop(one, None)
             self._paused.discard(one)
             self._taken = [record for record in self._taken if (record.topic, record.partition) != one]
+
+
+def _size(record: WholeRecord) -> int:
+    return len(record.value or b"") + OVERHEAD
 
 
 def _sources(given: list[TopicPartitionOffset]) -> list[TopicPartition]:
