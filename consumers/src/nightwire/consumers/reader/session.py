@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from nightwire.consumers.alert import Deduplicator, ReceivedAlert, RecordDecoder
@@ -11,6 +12,8 @@ from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.full_alerts import FullAlerts
 from nightwire.consumers.reader.read_loop import ReadCounts
+from nightwire.consumers.source import ArchiveClient
+from nightwire.core.kafka import login
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -63,7 +66,9 @@ class ReaderSession:
         if self._full is None:
             context = self.open().context
             decoder = RecordDecoder(context.decoder, survey_name=context.survey)
-            self._full = FullAlerts(self.request.endpoints.kafka, decoder)
+            ends = self.request.endpoints
+            archive = partial(ArchiveClient, ends.archive, login(ends.kafka)) if ends.archive else None
+            self._full = FullAlerts(ends.kafka, decoder, archive)
         return self._full
 
     def open(self) -> Connection:

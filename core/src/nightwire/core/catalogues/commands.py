@@ -52,10 +52,13 @@ def add(
       nightwire catalogue add gaia gaia_dr3.parquet --columns source_id,phot_g_mean_mag
       nightwire catalogue add footprint footprint.moc.fits
     """
+    from rich.console import Console
+
     from nightwire.core.catalogues.store import Columns
 
-    kept = tuple(one.strip() for one in columns.split(",") if one.strip())
-    found = _store(state).add(name, file, Columns(ra, dec, kept), replace=replace)
+    kept, store = tuple(one.strip() for one in columns.split(",") if one.strip()), _store(state)
+    with Console(stderr=True).status(f"adding {file.name}"):
+        found = store.add(name, file, Columns(ra, dec, kept), replace=replace)
     click.echo(f"{name}: {_size(found)}, version {found.version}")
     if found.remark:
         click.echo(found.remark)

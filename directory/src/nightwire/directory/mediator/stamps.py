@@ -2,23 +2,22 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, headers_of
 from nightwire.directory.mediator.entering import check_topic, refusal
-from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, Stamp, StampError, survey
+from nightwire.schemas import (
+    AlertDecoder,
+    RegistryAwayError,
+    SchemaError,
+    StampError,
+    stamp_file,
+    survey,
+)
 from nightwire.schemas.serving import RefusedError
-
-Picture = tuple[str, bytes]
-"""Media type and bytes."""
-
-FORMS: Mapping[str, tuple[str, Callable[[Stamp], bytes]]] = {
-    "fits": ("image/fits", lambda stamp: stamp.fits),
-    "png": ("image/png", Stamp.png),
-}
 
 
 class AlertFetcher:
@@ -67,8 +66,8 @@ class AlertFetcher:
             self._fetcher.close()
 
 
-def picture(message: Message, decoder: AlertDecoder, wanted: str) -> Picture:
-    """Return a stamp of the alert in *message*.
+def picture(message: Message, decoder: AlertDecoder, wanted: str) -> tuple[str, bytes]:
+    """Return the media type and the bytes of a stamp of the alert in *message*.
 
     Args:
         message: A record.
@@ -79,26 +78,13 @@ def picture(message: Message, decoder: AlertDecoder, wanted: str) -> Picture:
         RefusedError: 404: there is no such stamp; 422: it, or the alert, is broken; 503: the
             alert's schema cannot be had just now.
     """
-    name, _, form = wanted.rpartition(".")
-    if form not in FORMS:
-        raise RefusedError(404, f"{wanted[:99]} is no stamp: NAME.fits or NAME.png")
-    media_type, made = FORMS[form]
+    named = headers_of(message).get("survey", str(message.topic()).partition(".")[2].encode())
     try:
-        stamps = _stamps(message, decoder)
-        if name not in stamps:
-            there = ", ".join(stamps) or "none"
-            raise RefusedError(404, f"the alert has no stamp {name[:99]}; it has: {there}")
-        return media_type, made(Stamp(name, stamps[name]))
+        alert = decoder.decode(message.value() or b"").alert
+        return stamp_file(survey(named.decode(errors="replace")).view(alert).stamps, wanted)
+    except LookupError as error:
+        raise RefusedError(404, str(error.args[0])) from error
     except RegistryAwayError as error:
         raise RefusedError(503, str(error)) from error
     except (SchemaError, StampError) as error:
         raise RefusedError(422, str(error)) from error
-
-
-def _stamps(message: Message, decoder: AlertDecoder) -> dict[str, bytes]:
-    """Return the stamps that the alert in a record has, as it holds them."""
-    headers = headers_of(message)
-    named = headers.get("survey", str(message.topic()).partition(".")[2].encode())
-    alert = decoder.decode(message.value() or b"").alert
-    found = ((name, get(alert)) for name, get in survey(named.decode(errors="replace")).stamps.items())
-    return {name: bytes(raw) for name, raw in found if raw}

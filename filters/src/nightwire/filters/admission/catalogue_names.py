@@ -18,6 +18,9 @@ from nightwire.schemas.survey_model import MATCH_MARK, MatchName
 MAX_OWNED = 256 << 20
 """Most that one owner's catalogues have on disk, earlier versions among them. [byte]"""
 
+WATCHLIST_BEGINS = (b'"ra","dec"', b"ra,dec")
+"""The first line of a watchlist, as it is sent."""
+
 MOST_MATCHES = 20
 """Most catalogues and maps, radii told apart, that one filter may ask for."""
 
@@ -60,6 +63,8 @@ def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
         CatalogueError: It is none, or its owner has too many.
     """
     owner, text = request["owner"], request["watchlist"]
+    if not text.startswith(WATCHLIST_BEGINS):  # nobody else's bytes reach the readers of other formats
+        raise CatalogueError("it is no CSV whose first columns are ra and dec")
     held = sum(one.stat().st_size for one in store.folder.glob(f"owned/{owner}/**/*") if one.is_file())
     if held + len(text) > MAX_OWNED:
         raise CatalogueError(
