@@ -1,15 +1,22 @@
 """Which channels a topic has, and what carries each: said in a compacted topic, and followed."""
 
+from typing import TYPE_CHECKING
+
 from nightwire.core.channels.copying import ChannelCopies
 from nightwire.core.channels.mapping import ChannelMapping, MappingError, channel_of, mapping_of
 from nightwire.core.channels.table import ChannelFollower, ChannelTable, HeldMapping
 from nightwire.core.channels.vouching import HEADER, MARK, Vouch, VouchError, number_of, vouch_of
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.core.channels.judging import ChannelJudges
 
 __all__ = [
     "HEADER",
     "MARK",
     "ChannelCopies",
     "ChannelFollower",
+    "ChannelJudges",
     "ChannelMapping",
     "ChannelTable",
     "HeldMapping",
@@ -21,3 +28,5 @@ __all__ = [
     "number_of",
     "vouch_of",
 ]
+
+__getattr__ = on_demand(__name__, {"ChannelJudges": "judging"})  # it needs NumPy

@@ -17,8 +17,7 @@ from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Published, RunError
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite
 from nightwire.benchmarks.scenarios.multicast.site import PATIENCE
-from nightwire.core.channels import ChannelCopies, ChannelMapping
-from nightwire.core.channels.judging import ChannelJudges
+from nightwire.core.channels import ChannelCopies, ChannelJudges, ChannelMapping
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
