@@ -93,9 +93,11 @@ ORDER = {
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
-        "lite packing positions sender",
-        "announcing derived relay",
-        "listening serve status",
+        "lite packing positions",
+        "announcing outlet",
+        "mapped planning relay",
+        "derived listening serve",
+        "status",
         "channel_commands commands",
     ],
     "archive": [
@@ -129,6 +131,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
+    "multicast/src/nightwire/multicast": 15,
     "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""

@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
 from nightwire.core.kafka import (
     Writer,
-    admin,
-    all_watermarks,
     ensure_topics,
     principal,
     producer,
@@ -15,6 +14,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
+from nightwire.multicast.planning import LEAD, end_of
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import CHANNELS, channel, settings
 
@@ -36,8 +36,18 @@ def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping
     return [one.mapping for one in table.of(topic)]
 
 
-def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> ChannelMapping:
-    """Have sources copy the alerts of *topic* that meet *condition*, and return the channel.
+def make_channel(
+    bootstrap: str, topic: str, name: str, condition: str, *, derived: bool = True, **carried: Any
+) -> ChannelMapping:
+    """Make a channel of the alerts of *topic* that meet *condition*, and return it.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        topic: ``alerts.SURVEY``.
+        name: The channel's; one of this name is changed.
+        condition: Which alerts.
+        derived: Whether sources copy them.
+        carried: The mapping's *group*, *full* and *priority*, where it has a group.
 
     Raises:
         ChannelError: There is no such topic, or the condition is none.
@@ -45,20 +55,18 @@ def make_channel(bootstrap: str, topic: str, name: str, condition: str) -> Chann
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    client, own = admin(bootstrap), settings(channel(topic, name))
-    if (there := client.list_topics(timeout=30).topics.get(topic)) is None:
+    if not (since := end_of(bootstrap, topic, lead=LEAD if carried else 0.0)):
         raise ChannelError(f"no topic {topic}")
-    ensure_topics(bootstrap, [settings(CHANNELS), replace(own, partitions=len(there.partitions))])
-    marks = all_watermarks(client, [(topic, number) for number in sorted(there.partitions)])
-    made = ChannelMapping(
-        topic, name, condition, subscriber_name(principal(bootstrap)), datetime.now(UTC), derived=True,
-        since=tuple(one.high for one in marks.values()),
-    )  # fmt: skip
+    own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
+    ensure_topics(bootstrap, [settings(CHANNELS), *own])
+    who = subscriber_name(principal(bootstrap))
     before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
+    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
     if before is not None and before.group is not None:
         if before.condition != condition:
             raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
-        made = replace(before, derived=True)
+        more = {"made_by": who, "made": made.made, "since": since, "automatic": False, **carried}
+        made = replace(before, derived=before.derived or derived, **more)
     _write(bootstrap, made.key, made.encoded())
     return made
 

@@ -13,8 +13,8 @@ from nightwire.consumers.reader.record_filter import check_condition
 from nightwire.consumers.reader.session import ReaderSession, Stream, TableStream
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
-from nightwire.consumers.source import Plan, StartMode
-from nightwire.core.datagrams import LITE_HEADER, parse_group
+from nightwire.consumers.source import AutoGroup, Plan, StartMode
+from nightwire.core.datagrams import LITE_HEADER, GroupAddress, parse_group
 from nightwire.core.runtime import find_endpoints
 
 REGISTRY_TIMEOUT = 60.0
@@ -71,7 +71,9 @@ class AlertReader:
         multicast: ``[SOURCE@]GROUP:PORT`` to which a relay of this LAN sends (`nightwire relay`):
             what is heard there is not read from Kafka, what is lost is, and all is while nothing is
             heard.  Alerts come without stamps and history unless the relay sends them whole; those
-            have the header ``lite``, and `full` gives the whole one.
+            have the header ``lite``, and `full` gives the whole one.  With ``"auto"`` the group is
+            that of the smallest channel which covers *where* (`nightwire channel`), and another one
+            when that changes; it implies *announce*, so that channels are planned by it.
         interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
@@ -137,14 +139,14 @@ class AlertReader:
             member=member,
             dedup=dedup,
             choose=choose,
-            multicast=parse_group(multicast, interface) if multicast else None,
+            multicast=_group(multicast, interface),
         )
         if where is not None:
             check_condition(where, plan.topics, survey)
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
-        wanted = where, announce, channel
+        wanted = where, announce or multicast == "auto", channel
         request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, *wanted)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
         self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
@@ -181,8 +183,8 @@ class AlertReader:
 
     @property
     def way(self) -> str:
-        """Where alerts come from now: ``kafka``, ``multicast``, ``channel NAME of TOPIC``, or
-        ``both``, where that differs by partition.
+        """Where alerts come from now: ``kafka``, ``multicast``, ``multicast GROUP:PORT`` where that
+        is chosen, ``channel NAME of TOPIC``, or ``both``, where that differs by partition.
         """
         return self._session.way
 
@@ -282,6 +284,12 @@ class AlertReader:
 
     async def __anext__(self) -> ReceivedAlert:
         return await anext(self._alerts)
+
+
+def _group(multicast: str | None, interface: str | None) -> GroupAddress | AutoGroup | None:
+    if multicast == "auto":
+        return AutoGroup(interface or "")
+    return parse_group(multicast, interface) if multicast else None
 
 
 def _one_by_one(context: DecodingContext) -> Unpack[ReceivedAlert]:

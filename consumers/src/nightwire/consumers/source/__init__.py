@@ -4,13 +4,15 @@ from nightwire.consumers.source.archived import ArchiveClient, ArchivedSource
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    AnyListener,
     ChannelListener,
-    Ear,
+    GroupChoice,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
 )
-from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.consumers.source.plan import AutoGroup, Plan, StartMode
 from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
     RecordSource,
@@ -25,14 +27,17 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "AnyListener",
     "ArchiveClient",
     "ArchivedSource",
+    "AutoGroup",
     "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
-    "Ear",
+    "GroupChoice",
     "GroupError",
     "GroupSource",
+    "InProcessListener",
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",

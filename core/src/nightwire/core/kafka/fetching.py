@@ -13,6 +13,8 @@ from nightwire.core.kafka.offsets import TopicPartition
 
 PATIENCE = 5.0
 """Longest wait for a record. [s]"""
+AHEAD = 1_000
+"""A batch that was fetched is looked through for what lies so far behind what was wanted of it."""
 SMALL: Mapping[str, Any] = {
     "fetch_message_max_bytes": 4096,
     "queued_min_messages": 1,
@@ -40,6 +42,7 @@ class RecordFetcher:
     def __init__(self, bootstrap: str, client: Mapping[str, Any] | None = None) -> None:
         self._bootstrap, self._client = bootstrap, client
         self._assigned: TopicPartition | None = None
+        self._at = 0  # the offset after the record that was seen last
 
     @cached_property
     def _consumer(self) -> Consumer:
@@ -55,24 +58,26 @@ class RecordFetcher:
             self._consumer.assign([TopicPartitionOffset(*partition, OFFSET_END)])
             self._assigned = partition
 
-    def fetch(self, partition: TopicPartition, wanted: range) -> list[Message]:
+    def fetch(self, partition: TopicPartition, wanted: range, patience: float = PATIENCE) -> list[Message]:
         """Return the records of *partition* in *wanted*; offsets without a record are no error.
 
         Raises:
             MissingError: Kafka does not have them, or does not answer.
         """
-        self._go_to(partition, wanted.start)
+        first = self._go_to(partition, wanted.start)
         found: list[Message] = []
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            message = self._consumer.poll(0.5)
+        deadline = time.monotonic() + patience
+        while (left := deadline - time.monotonic()) > 0:
+            message, first = first or self._consumer.poll(min(0.5, left)), None
             if message is None or message.partition() != partition[1] or message.topic() != partition[0]:
                 continue
             offset = message.offset() or 0
             if (error := message.error()) is not None:
                 if self._is_over(error, offset, wanted):
                     return found
-            elif offset >= wanted.start:
+                continue
+            self._at = offset + 1
+            if offset >= wanted.start:
                 found += [message] if offset in wanted else []
                 if offset >= wanted.stop - 1:
                     return found
@@ -95,16 +100,25 @@ class RecordFetcher:
         if "_consumer" in vars(self):
             self._consumer.close()
 
-    def _go_to(self, partition: TopicPartition, offset: int) -> None:
-        place = TopicPartitionOffset(*partition, offset)
+    def _go_to(self, partition: TopicPartition, offset: int) -> Message | None:
+        """Seek *offset*; return the record there or behind, where it came with the last batch."""
+        while self._assigned == partition and self._at <= offset < self._at + AHEAD:
+            message = self._consumer.poll(0)
+            if message is None or message.error() is not None:
+                break
+            self._at = (message.offset() or 0) + 1
+            if self._at > offset:
+                return message
+        self._at, place = offset, TopicPartitionOffset(*partition, offset)
         try:
             if self._assigned == partition:
                 self._consumer.seek(place)
-                return
+                return None
         except KafkaException:  # just assigned, or without a leader: assigning does it
             pass
         self._consumer.assign([place])
         self._assigned = partition
+        return None
 
     @staticmethod
     def _is_over(error: KafkaError, offset: int, wanted: range) -> bool:

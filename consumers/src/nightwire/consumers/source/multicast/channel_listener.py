@@ -1,4 +1,4 @@
-"""The ear of a reader with a condition: the topic of a channel that covers it."""
+"""What a reader with a condition hears: the topic of a channel that covers it."""
 
 import time
 from collections import Counter
@@ -19,6 +19,8 @@ AT_ONCE = 512
 PATIENCE, TICK, END_TIMEOUT = 0.5, 0.05, 2.0
 """How long offsets that nobody vouches for are waited for, which sources do five times a second;
 longest wait for the topic, while the channel may have something; for where it ends. [s]"""
+ANSWERS = 0.005
+"""Longest wait while a repair is under way. [s]"""
 READER: Mapping[str, Any] = {
     "enable_partition_eof": True, "fetch_wait_max_ms": 500, "auto_offset_reset": "latest"
 }  # fmt: skip
@@ -56,14 +58,14 @@ class ChannelListener:
         """What is listened to."""
         return f"channel {', '.join(f'{one.name} of {topic}' for topic, one in self._chosen.items())}"
 
-    def look(self) -> None:
-        """Begin to follow which channels there are."""
+    def look(self, *, wait: bool = False) -> None:
+        """Begin to follow which channels there are; never wait for it."""
         self._consumer.assign([TopicPartitionOffset(CHANNELS, 0, OFFSET_BEGINNING)])
 
-    def listen(self, timeout: float) -> None:
-        """Take what has come, or what comes first within *timeout* [s]."""
+    def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
+        """Take what has come, or what comes first within *timeout* [s]; *answers* are awaited."""
         self._follow_assignment()
-        if (first := self._consumer.poll(timeout)) is None:
+        if (first := self._consumer.poll(min(timeout, ANSWERS) if answers else timeout)) is None:
             return
         now, before = time.monotonic(), self._table.position
         for message in [first, *self._consumer.consume(AT_ONCE - 1, 0)]:
@@ -139,7 +141,7 @@ class ChannelListener:
             return "foreign"
         record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
-            heard.vouch(known, record if known is said.ranges[-1] else None, now)
+            heard.vouch(known, [record] if record is not None and known is said.ranges[-1] else [], now)
         return None
 
 

@@ -8,7 +8,8 @@ derived channel is heard as a LAN is.
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -18,10 +19,12 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.in_process import InProcessListener
 from nightwire.consumers.source.multicast.listener import Listener
+from nightwire.consumers.source.multicast.repair import SHORT, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition
+from nightwire.core.kafka import RecordFetcher, TopicPartition
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -37,7 +40,7 @@ MOST_STALE = 10_000
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
 
-Ear = Listener | ChannelListener
+AnyListener = Listener | ChannelListener | InProcessListener
 
 
 class MulticastSource(RecordSource):
@@ -52,10 +55,12 @@ class MulticastSource(RecordSource):
     """
 
     def __init__(
-        self, *given: Any, listener: Ear, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: AnyListener, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
-        self._listener, self._repair, self._decoder = listener, repair, decoder
+        self._listener, self._repairs, self._decoder = listener, Repairs(repair), decoder
+        self._asked: dict[TopicPartition, float] = {}  # since when a repair is under way
+        self._silent = set[TopicPartition]()  # of these: all that there is was asked for
         self._by_lan: set[TopicPartition] = set()
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
         self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
@@ -70,13 +75,13 @@ class MulticastSource(RecordSource):
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        self._listener.look()
+        self._listener.look(wait=True)
         super().open()
 
     def close(self) -> None:
         """Leave the group and Kafka."""
         self._listener.close()
-        self._repair.close()
+        self._repairs.close()
         super().close()
 
     def take(self, most: int, timeout: float) -> list[Message]:
@@ -116,7 +121,8 @@ class MulticastSource(RecordSource):
         while True:
             left = max(0.0, deadline - time.monotonic())
             by_lan = self._all_by_lan
-            self._listener.listen(min(left, TICK) if by_lan else 0.0)
+            answers = [self._repairs] if self._asked else []
+            self._listener.listen(min(left, TICK) if by_lan else 0.0, answers)
             self._settle()
             super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, self._listener.tick))
             if self._backlog or left <= 0.0:
@@ -131,6 +137,7 @@ class MulticastSource(RecordSource):
     def _settle(self) -> None:
         """Take what the LAN has for each partition, and choose the way of each."""
         self._follow_assignment()
+        self._take_repairs()
         now = time.monotonic()
         for partition, heard in self._listener.partitions.items():
             heard.advance(self._next[partition])
@@ -146,67 +153,86 @@ class MulticastSource(RecordSource):
         for gone in known.keys() - self._next.keys():
             del known[gone]
             self._by_lan.discard(gone)
+            self._asked.pop(gone, None)
+            self._silent.discard(gone)
         for partition, offset in self._next.items():
             if partition not in known or known[partition].next > offset:  # new, or given back to us
                 known[partition] = InOrder(offset, self._listener.patience)
                 self._by_lan.discard(partition)
 
+    def _take_repairs(self) -> None:
+        for partition, gaps, messages, why in self._repairs.answers():
+            if self._asked.pop(partition, None) is None or partition not in self._by_lan:
+                continue
+            heard, was_silent = self._listener.partitions[partition], partition in self._silent
+            self._silent.discard(partition)
+            offsets = [one.offset() or 0 for one in messages]
+            for gap in gaps if why is None else ():
+                found = messages[bisect_left(offsets, gap.start) : bisect_left(offsets, gap.stop)]
+                heard.fill(gap, found)
+                self.repaired += len(found)
+            if why is not None:
+                self._to_kafka(partition, why)
+            elif was_silent and messages:
+                self._hand_out_ready(partition, heard)
+                self._to_kafka(partition, "nobody says what of it is wanted")
+            elif was_silent:
+                heard.confirm(time.monotonic())
+            elif messages and heard.strays(time.monotonic()):
+                self._hand_out_ready(partition, heard)
+                self._to_kafka(partition, "others write there too")
+
     def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
-        self._hand_out(heard.ready(), sent=True)
-        why: str | None = None
-        while why is None and (gap := heard.overdue(now)):
-            before, why = self.repaired, self._fetch_gap(partition, heard, gap)
-            if why is None and self.repaired > before and heard.strays(now):
-                why = "others write there too"
-            self._hand_out(heard.ready(), sent=True)
-        self._next[partition] = max(self._next[partition], heard.next)
-        if why is None and heard.is_silent(now):
-            why = self._silence(partition, heard, now)
+        self._hand_out_ready(partition, heard)
+        if (since := self._asked.get(partition)) is not None:
+            if now - since > SHORT:
+                self._to_kafka(partition, f"Kafka does not say for {SHORT:g} s what was lost")
+            return
+        why, gaps = None, heard.overdue(now)
+        if not gaps and heard.is_silent(now):
+            why, gaps = self._silence(partition, heard, now)
+        if (lost := sum(map(len, gaps))) > LONG_GAP:
+            why = f"{lost:,} records were lost"
         if why is not None:
             self._to_kafka(partition, why)
+        elif gaps:
+            self._repairs.ask(partition, gaps)
+            self._asked[partition] = now
 
-    def _fetch_gap(self, partition: TopicPartition, heard: InOrder, gap: range) -> str | None:
-        """Hand out what the topic has in *gap*; return why that cannot be."""
-        if len(gap) > LONG_GAP:
-            return f"{len(gap):,} records were lost"
-        try:
-            found = self._repair.fetch(partition, gap)
-        except MissingError as error:
-            return str(error)
-        self.repaired += len(found)
-        self._hand_out(found)
-        heard.advance(gap.stop)
-        self._next[partition] = max(self._next[partition], gap.stop)
-        return None
-
-    def _silence(self, partition: TopicPartition, heard: InOrder, now: float) -> str | None:
-        """Return why a silent partition is left; None where nothing was missed."""
+    def _silence(
+        self, partition: TopicPartition, heard: InOrder, now: float
+    ) -> tuple[str | None, list[range]]:
+        """Return why a silent partition is left, or what may have been missed of it."""
         if (end := self._listener.end_of(partition)) is None:
-            return "nothing is heard"
-        before = self.repaired
-        if gap := range(heard.next, end):
-            why = self._fetch_gap(partition, heard, gap)
-            if why or self.repaired > before:
-                return why or "nobody says what of it is wanted"
-        heard.confirm(now)
-        return None
+            return "nothing is heard", []
+        if end <= heard.next:
+            heard.confirm(now)
+            return None, []
+        self._silent.add(partition)
+        return None, [range(heard.next, end)]
 
-    def _hand_out(self, messages: Iterable[Message], *, sent: bool = False) -> None:
-        """Add *messages* to the backlog; those that the relay *sent* are the channel's."""
-        for message in messages:
-            if super()._takes(message):
-                self._backlog.append(message)
-                if sent and self._judges:
-                    self._carried[position_of(message)] = True
+    def _hand_out_ready(self, partition: TopicPartition, heard: InOrder) -> None:
+        for messages, was_sent in heard.ready():
+            self._hand_out(partition, messages, was_sent)
+        self._next[partition] = heard.next
+
+    def _hand_out(self, partition: TopicPartition, messages: Sequence[Message], was_sent: bool) -> None:
+        """Add *messages* to the backlog; those that a relay sent are the channel's."""
+        if messages and super()._takes(messages[-1]):
+            self._backlog.extend(messages)
+            if was_sent and partition[0] in self._judges:
+                self._carried |= dict.fromkeys(map(position_of, messages), True)
 
     def _to_lan(self, partition: TopicPartition) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
-        self._repair.prepare(partition)
+        self._repairs.ask(partition, ())
         self._by_lan.add(partition)
         log.info("%s[%d]: by %s from offset %d", *partition, self._listener.name, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
         self._by_lan.discard(partition)
+        self._asked.pop(partition, None)
+        self._silent.discard(partition)
         self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
         level = logging.INFO if self._listener.patience else logging.WARNING  # channels come and go
