@@ -15,15 +15,16 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    AnyListener,
     ArchiveClient,
     ArchivedSource,
     AutoGroup,
     ChannelListener,
     ChosenGroupSource,
     ChosenSource,
-    Ear,
     GroupChoice,
     GroupSource,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
@@ -34,6 +35,7 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
+from nightwire.core.channels import WRITTEN_HERE
 from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
@@ -165,8 +167,8 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    if (ear := _ear(request)) is not None:
-        source = _by_ear(client, request, ear, AlertDecoder(registry))
+    if (listener := _listener_of(request)) is not None:
+        source = _by_listener(client, request, listener, AlertDecoder(registry))
     else:
         source = VisitSource(client, plan, log) if log else _unbounded(client, request)
     try:
@@ -177,7 +179,7 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     return source
 
 
-def _ear(request: ReadRequest) -> Ear | None:
+def _listener_of(request: ReadRequest) -> AnyListener | None:
     """Return what hears the topics by another way, where there may be one."""
     plan, ends = request.plan, request.endpoints
     if isinstance(plan.multicast, AutoGroup):
@@ -188,6 +190,8 @@ def _ear(request: ReadRequest) -> Ear | None:
         return Listener(plan.multicast, ends.kafka, plan.topics)
     past = plan.since is not None and plan.group is None and ends.archive is not None
     live = plan.follow and plan.visit is None and plan.choose is None and not past
+    if live and plan.topics and all(WRITTEN_HERE.writes(ends.kafka, topic) for topic in plan.topics):
+        return InProcessListener(ends.kafka, plan.topics)
     if request.where is None or not (request.channel and live):
         return None
     ours = request.survey or ""
@@ -196,9 +200,11 @@ def _ear(request: ReadRequest) -> Ear | None:
     return ChannelListener(ends.kafka, surveys, request.where) if surveys else None
 
 
-def _by_ear(client: Consumer, request: ReadRequest, ear: Ear, decoder: AlertDecoder) -> RecordSource:
+def _by_listener(
+    client: Consumer, request: ReadRequest, listener: AnyListener, decoder: AlertDecoder
+) -> RecordSource:
     plan, repair = request.plan, RecordFetcher(request.endpoints.kafka)
-    legs: dict[str, Any] = {"listener": ear, "repair": repair, "decoder": decoder}
+    legs: dict[str, Any] = {"listener": listener, "repair": repair, "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)

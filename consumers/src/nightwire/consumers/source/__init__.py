@@ -4,9 +4,10 @@ from nightwire.consumers.source.archived import ArchiveClient, ArchivedSource
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    AnyListener,
     ChannelListener,
-    Ear,
     GroupChoice,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
@@ -26,16 +27,17 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "AnyListener",
     "ArchiveClient",
     "ArchivedSource",
     "AutoGroup",
     "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
-    "Ear",
     "GroupChoice",
     "GroupError",
     "GroupSource",
+    "InProcessListener",
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from nightwire.core.channels.copying import ChannelCopies
+from nightwire.core.channels.in_process import WRITTEN_HERE, Mailbox
 from nightwire.core.channels.mapping import ChannelMapping, MappingError, channel_of, mapping_of
 from nightwire.core.channels.table import ChannelFollower, ChannelTable, HeldMapping
 from nightwire.core.channels.vouching import HEADER, MARK, Vouch, VouchError, number_of, vouch_of
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
 __all__ = [
     "HEADER",
     "MARK",
+    "WRITTEN_HERE",
     "ChannelCopies",
     "ChannelFollower",
     "ChannelJudges",
     "ChannelMapping",
     "ChannelTable",
     "HeldMapping",
+    "Mailbox",
     "MappingError",
     "Vouch",
     "VouchError",

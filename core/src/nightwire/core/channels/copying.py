@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.core.channels.in_process import WRITTEN_HERE
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
 from nightwire.core.kafka import Headers, admin, producer
@@ -97,7 +98,8 @@ class ChannelCopies:
         return [one.name for one in self._made]
 
     def start(self) -> None:
-        """Begin to follow which channels there are."""
+        """Begin to follow which channels there are; readers in this process hear of records."""
+        WRITTEN_HERE.begin(self._bootstrap, self._topic)
         self._thread.start()
 
     def delivered(self, message: Message, headers: Headers) -> None:
@@ -125,10 +127,17 @@ class ChannelCopies:
         self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
     ) -> Delivered | None:
         """Return what is called with an acknowledged record: *then*, and *take*, or `delivered`."""
+        if take is None and WRITTEN_HERE.heard(self._bootstrap, self._topic):
+            then = partial(_both, then, self._hand_on, headers)
         return partial(_both, then, take or self._take, headers) if self.active else then
+
+    def _hand_on(self, message: Message, headers: Headers) -> None:
+        message.set_headers([*headers])
+        WRITTEN_HERE.deliver(self._bootstrap, message)
 
     def close(self) -> None:
         """Copy what waits, for a moment."""
+        WRITTEN_HERE.end(self._bootstrap, self._topic)
         self._leave.set()
         self._wake.set()
         if self._thread.is_alive():

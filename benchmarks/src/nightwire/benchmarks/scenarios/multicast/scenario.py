@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.model.drawing import figure_line, plot
 from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import (
@@ -17,6 +18,7 @@ from nightwire.benchmarks.model.scenario import (
 )
 from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
+from nightwire.benchmarks.scenarios.multicast.memory import InProcess, memory_figures
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
 from nightwire.benchmarks.scenarios.multicast.sources import CopyingBeside, SendingAlone, source_figures
 
@@ -55,7 +57,7 @@ class MulticastScenario(Scenario):
         "one thread, whose CPU time is told."
     )
     figures: Sequence[Figure] = (
-        *matching_figures(), *figures_of(), *mapped_figures(), *source_figures()
+        *matching_figures(), *figures_of(), *mapped_figures(), *source_figures(), *memory_figures()
     )  # fmt: skip
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
@@ -73,11 +75,14 @@ class MulticastScenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return those of subscriptions alone, then those of a LAN."""
         site = SharedSite(context)
+        self._cluster = Cluster(context)
+        self.exits.callback(self._cluster.close)
         self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
+        alone = [Matching(context, self._counts), Inserting(), InProcess(self._cluster)]
         network = [*network_experiments(context, site), Moves(context, site), WantsLessByWhere(context, site)]
         sources = [SendingAlone(context, site), CopyingBeside(context, site)]
-        return [Matching(context, self._counts), Inserting(), *network, *sources]
+        return [*alone, *network, *sources]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw how fast events are judged, by the number of subscriptions."""

@@ -1,4 +1,4 @@
-"""The ear of a reader with a condition: the topic of a channel that covers it."""
+"""What a reader with a condition hears: the topic of a channel that covers it."""
 
 import time
 from collections import Counter
@@ -141,7 +141,7 @@ class ChannelListener:
             return "foreign"
         record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
-            heard.vouch(known, record if known is said.ranges[-1] else None, now)
+            heard.vouch(known, [record] if record is not None and known is said.ranges[-1] else [], now)
         return None
 
 

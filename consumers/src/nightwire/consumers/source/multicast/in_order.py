@@ -87,19 +87,18 @@ class InOrder:
         self._done = max(self._done, beat.done)
         return None
 
-    def vouch(self, known: range, message: Message | None, now: float) -> None:
-        """Take note that of the offsets *known* the last alone is the channel's, or none.
+    def vouch(self, known: range, messages: Sequence[Message], now: float) -> None:
+        """Take note that of the offsets *known* only these *messages* are the channel's.
 
         Args:
             known: Offsets.
-            message: The record at the last of them; None where there is none.
+            messages: The records among them, in order.
             now: The time. [s, any steady clock]
         """
         self._heard_at = now
         before = self._held.get(known.start)
         if known.stop > self.next and (before is None or before.last < known.stop - 1):
-            size = 0 if message is None else len(message.value() or b"")
-            messages = [] if message is None else [message]
+            size = sum(len(one.value() or b"") for one in messages)
             self.hold(known.start, Held(known.start - 1, known.stop - 1, messages, size, since=now))
 
     def confirm(self, now: float) -> None:

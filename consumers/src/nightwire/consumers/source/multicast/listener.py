@@ -1,4 +1,4 @@
-"""The ear of a receiver: datagrams of the channels of its topics, believed or dropped by reason."""
+"""Datagrams of the channels of a receiver's topics, believed or dropped by reason."""
 
 import logging
 import select

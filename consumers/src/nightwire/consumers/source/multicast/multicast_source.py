@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.in_process import InProcessListener
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.repair import SHORT, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
@@ -39,7 +40,7 @@ MOST_STALE = 10_000
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
 
-Ear = Listener | ChannelListener
+AnyListener = Listener | ChannelListener | InProcessListener
 
 
 class MulticastSource(RecordSource):
@@ -54,7 +55,7 @@ class MulticastSource(RecordSource):
     """
 
     def __init__(
-        self, *given: Any, listener: Ear, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: AnyListener, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
         self._listener, self._repairs, self._decoder = listener, Repairs(repair), decoder
