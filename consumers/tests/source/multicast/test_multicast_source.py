@@ -81,7 +81,7 @@ def test_what_the_relay_sent_is_not_judged_again() -> None:
 
 
 @pytest.mark.timeout(60)
-def test_while_kafka_is_away_a_gap_holds_up_nobody_and_is_left_to_the_topic_after_a_second() -> None:
+def test_while_kafka_is_away_a_gap_holds_up_nobody_and_is_left_to_the_topic_soon() -> None:
     one = source(Judge())
     one._repairs = Repairs(RecordFetcher("127.0.0.1:1"))
     places = [("alerts.sim", 0), ("alerts.sim", 1)]

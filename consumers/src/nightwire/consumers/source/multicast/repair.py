@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Message
 
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition
 
-SHORT = 1.0
+SHORT = 2.0
 """Longest wait for what a stream lacks: then it is read from Kafka. [s]"""
 NEAR = 4
 """Gaps with no more offsets between them are fetched as one."""
