@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "flows": "flows",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -37,6 +38,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "schemas": set(),
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
+    "flows": {"schemas", "core", "filters"},
 }
 
 PURE_LANGUAGE = "nightwire.filters.language"
@@ -97,6 +99,7 @@ ORDER = {
         "listening serve status",
         "commands",
     ],
+    "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "benchmarks": [
         "model",
         "environment",
