@@ -34,7 +34,7 @@ BATCH = 500
 """Most records of a transaction."""
 POLL = 0.05
 """Longest wait for records: so soon another plan is seen. [s]"""
-HEARTBEAT = 200
+HEARTBEAT = 100
 """Time between heartbeats, and so until others notice that a part moves. [ms]"""
 SESSION_TIMEOUT = 6_000
 """After a crash, how long until another worker takes over. [ms]  Kafka's brokers allow no less."""
@@ -109,7 +109,7 @@ class Session:
             auto_offset_reset="earliest",
             session_timeout_ms=SESSION_TIMEOUT,
             heartbeat_interval_ms=HEARTBEAT,
-            partition_assignment_strategy="cooperative-sticky",
+            partition_assignment_strategy="range",
         )
         try:
             self._subscribe(source)
@@ -149,14 +149,14 @@ class Session:
             self._accounts.begin((one.topic, one.partition), one.offset)
         self._accounts.changed()
         self._restore()
-        source.incremental_assign(known)
+        source.assign(known)
 
     def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Let *partitions* go: what was read of them is committed."""
         for one in partitions:
             self._next.pop((one.topic, one.partition), None)
             self._starts.pop((one.topic, one.partition), None)
-        source.incremental_unassign(partitions)
+        source.unassign()
 
     def _ours(self, source: Consumer, messages: list[Message]) -> list[Message]:
         """Return the records that are ours, and new.
