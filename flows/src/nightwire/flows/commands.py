@@ -162,9 +162,16 @@ def down(name: str, bootstrap: str | None) -> None:
 
 @flow.command()
 @click.option("--name", default="", metavar="NAME", help="The worker's name.  [default: host and process]")
+@click.option(
+    "--files", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+    help="Where flows may write files.  [default: nowhere]",
+)  # fmt: skip
+@click.option("--allow-inside", is_flag=True, help="Webhooks may lead to private networks and this machine.")
 @bootstrap_option
 @registry_option
-def serve(name: str, bootstrap: str | None, registry: str | None) -> None:
+def serve(
+    name: str, files: Path | None, allow_inside: bool, bootstrap: str | None, registry: str | None
+) -> None:
     """Run flows until it is stopped; several workers share them, and one takes over from another.
 
     \b
@@ -172,10 +179,12 @@ def serve(name: str, bootstrap: str | None, registry: str | None) -> None:
       nightwire flow serve --name mountain
     """
     from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.terminals import Limits
     from nightwire.flows.worker import WorkerSettings, default_name
     from nightwire.flows.worker import serve as run
 
-    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name()))
+    limits = Limits(allow_inside, files)
+    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits))
 
 
 def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:

@@ -72,7 +72,7 @@ class FlowFollower(TableFollower[FlowTable]):
     """Follows which flows there are in the Kafka at *bootstrap*, within a ``with`` block."""
 
     def __init__(self, bootstrap: str) -> None:
-        super().__init__(bootstrap, FLOWS, FlowTable)
+        super().__init__(bootstrap, FLOWS, FlowTable, poll=0.05)
 
     def flows(self) -> Mapping[str, tuple[FlowRecord, int]]:
         """Return the flows by name, each with the offset of its record: its version."""

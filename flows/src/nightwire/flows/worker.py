@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Protocol
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -15,9 +14,10 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import registered
 from nightwire.core.runtime import Endpoints, setup_logging, stopping
-from nightwire.flows.engine import PartRunner, Plan, compile_part, queues
+from nightwire.flows.engine import PartRunner, Plan, WayOut, compile_part, queues
 from nightwire.flows.log import FlowFollower, FlowRecord
-from nightwire.flows.model import Flow, check, parse
+from nightwire.flows.model import Flow, Stone, check, parse
+from nightwire.flows.terminals import Limits
 from nightwire.schemas import MendableError, SchemaRegistry
 from nightwire.schemas.topics import FLOWS, NameError_, flow_state, settings
 
@@ -36,29 +36,18 @@ class WorkerSettings:
     Attributes:
         endpoints: Where Kafka and the registry are.
         name: Its name, by which flows may ask for it.
+        limits: What it allows to flows.
     """
 
     endpoints: Endpoints
     name: str
+    limits: Limits = field(default_factory=Limits)
 
 
-class Running(Protocol):
-    """A thread that runs a part of a flow."""
-
-    problem: str
-
-    def leave(self) -> None:
-        """Finish the batch, and end."""
-
-    def start(self) -> None:
-        """Begin."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the end."""
-
-
+Way = tuple[Flow, Stone]
+"""A terminal and its flow."""
 Key = tuple[str, str]
-"""A flow and its part."""
+"""A flow and its part: a worker's name or an empty one, or, behind a slash, a terminal."""
 
 
 @dataclass
@@ -75,7 +64,7 @@ class Worker:
     registry: SchemaRegistry
     problems: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
-    _parts: dict[Key, PartRunner] = field(default_factory=dict)
+    _parts: dict[Key, PartRunner | WayOut] = field(default_factory=dict)
 
     def follow(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
         """Run *flows* as they are now; one that cannot be goes on as it was."""
@@ -102,7 +91,7 @@ class Worker:
         for one in self._parts.values():
             one.join(30)
 
-    def _compile(self, record: FlowRecord, version: int) -> dict[Key, Plan]:
+    def _compile(self, record: FlowRecord, version: int) -> dict[Key, Plan | Way]:
         """Return the parts of a flow that are ours."""
         flow, topics = parse(record.text), {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey)
@@ -111,23 +100,33 @@ class Worker:
             topics |= missing
         ours = sorted({"", self.asked.name} & flow.places)
         made = partial(compile_part, flow, version, types=types, topics=topics, registry=self.registry)
-        return {(flow.name, at): plan for at in ours if (plan := made(at)).topics}
+        parts: dict[Key, Plan | Way] = {(flow.name, at): one for at in ours if (one := made(at)).topics}
+        ways = (one for one in flow.stones.values() if one.about.outside and one.at in ours)
+        return parts | {(flow.name, f"/{one.name}"): (flow, one) for one in ways}
 
     @cached_property
     def _admin(self) -> AdminClient:
         return admin(self.asked.endpoints.kafka)
 
-    def _apply(self, name: str, plans: Mapping[Key, Plan]) -> None:
+    def _apply(self, name: str, plans: Mapping[Key, Plan | Way]) -> None:
         for key in [key for key in self._parts if key[0] == name and key not in plans]:
             self._parts.pop(key).leave()
             log.info("flow %s: part %r left", *key)
         for key, plan in plans.items():
-            if key in self._parts:
-                self._parts[key].plan = plan
-            else:
-                self._parts[key] = PartRunner(self.asked.endpoints.kafka, self.asked.name, plan)
-                self._parts[key].start()
-            log.info("flow %s: part %r in version %d", *key, plan.version)
+            if (part := self._parts.get(key)) is None:
+                part = self._parts[key] = self._made(plan)
+                part.start()
+            elif isinstance(part, PartRunner) and isinstance(plan, Plan):
+                part.plan = plan
+            elif isinstance(part, WayOut) and not isinstance(plan, Plan) and part.stone != plan[1]:
+                part.stone = plan[1]
+            log.info("flow %s: part %r", *key)
+
+    def _made(self, plan: Plan | Way) -> PartRunner | WayOut:
+        kafka = self.asked.endpoints.kafka
+        if isinstance(plan, Plan):
+            return PartRunner(kafka, self.asked.name, plan)
+        return WayOut(kafka, *plan, self.asked.limits, self.registry)
 
 
 def _needed(flow: Flow) -> Iterator[str]:

@@ -2,5 +2,6 @@
 
 from nightwire.flows.engine.part import PartRunner
 from nightwire.flows.engine.plan import Plan, compile_part, queues
+from nightwire.flows.engine.way_out import WayOut
 
-__all__ = ["PartRunner", "Plan", "compile_part", "queues"]
+__all__ = ["PartRunner", "Plan", "WayOut", "compile_part", "queues"]

@@ -115,7 +115,7 @@ class Session:
             self._subscribe(source)
             while not leave.is_set():
                 self._follow_plan(source)
-                messages = self._ours(source, _records(source.consume(BATCH, POLL)))
+                messages = self._ours(source, records(source.consume(BATCH, POLL)))
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
@@ -166,14 +166,14 @@ class Session:
         """
         found: list[Message] = []
         for one in messages:
-            place, offset = _place(one), one.offset() or 0
-            if offset < self._next.get(place, offset + 1):
+            here, offset = place(one), one.offset() or 0
+            if offset < self._next.get(here, offset + 1):
                 continue
-            if place[0] in self._plan.topics:
+            if here[0] in self._plan.topics:
                 found.append(one)
             else:
                 with suppress(KafkaException):
-                    source.seek(TopicPartitionOffset(*place, self._next[place]))
+                    source.seek(TopicPartitionOffset(*here, self._next[here]))
         return found
 
     def _start(self, source: Consumer, one: TopicPartitionOffset) -> int:
@@ -197,7 +197,7 @@ class Session:
     def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
         """Write what becomes of *messages*, and that they are read, as one."""
         sink.begin_transaction()
-        positions = {_place(one): (one.offset() or 0) + 1 for one in messages}
+        positions = {place(one): (one.offset() or 0) + 1 for one in messages}
         offsets = [TopicPartitionOffset(*one, at) for one, at in {**self._starts, **positions}.items()]
         try:
             self._write(Writer(sink), messages, self._plan.run(messages))
@@ -222,10 +222,10 @@ class Session:
     def _again(self, source: Consumer) -> None:
         """Go back to where the last transaction ended: partitions came and went meanwhile."""
         self._accounts = OffsetAccounts(self._plan.flow.group)
-        for place, offset in self._next.items():
-            self._accounts.begin(place, offset)
+        for here, offset in self._next.items():
+            self._accounts.begin(here, offset)
             with suppress(KafkaException):
-                source.seek(TopicPartitionOffset(*place, offset))
+                source.seek(TopicPartitionOffset(*here, offset))
         self._accounts.changed()
         self._restore()
 
@@ -258,7 +258,7 @@ def _transactional(bootstrap: str, name: str) -> Producer:
     return made
 
 
-def _records(messages: list[Message]) -> list[Message]:
+def records(messages: list[Message]) -> list[Message]:
     """Return those of *messages* that are records.
 
     Raises:
@@ -271,5 +271,6 @@ def _records(messages: list[Message]) -> list[Message]:
     return [one for one in messages if one.error() is None]
 
 
-def _place(message: Message) -> TopicPartition:
+def place(message: Message) -> TopicPartition:
+    """Return topic and partition of *message*."""
     return str(message.topic()), message.partition() or 0
