@@ -4,14 +4,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message
+from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
-from nightwire.core.kafka import Writer, headers_of, producer, read_to_end
+from nightwire.core.kafka import Writer, consumer, headers_of, producer, read_to_end
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
 
@@ -22,7 +22,7 @@ PATIENCE = 60.0
 @contextmanager
 def worker(log: Path, bootstrap: str, name: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker until the block ends; it is killed there where it still lives."""
-    words = ["serve", "--name", name, "--bootstrap", bootstrap, *more]
+    words = ["serve", "--name", name, "--bootstrap", bootstrap, "--takeover", "2s", *more]
     with log.open("ab") as file:
         child = subprocess.Popen([sys.executable, "-c", VERB, *words], stdout=file, stderr=file)
         try:
@@ -38,7 +38,7 @@ def wait_for(holds: Callable[[], bool], log: Path | None = None) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, log.read_text() if log else "it never did"
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def alert(number: int, **source: Any) -> bytes:
@@ -77,15 +77,37 @@ class Stream(threading.Thread):
         return self.count - 1
 
 
+class Arrivals:
+    """What is committed in a topic, as it comes."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._reader = consumer(bootstrap)
+        partitions = self._reader.list_topics(topic, timeout=10).topics[topic].partitions
+        self._reader.assign([TopicPartition(topic, one, OFFSET_BEGINNING) for one in partitions])
+        self._all: list[Message] = []
+
+    def so_far(self) -> list[Message]:
+        """Return what has come until now."""
+        while found := self._reader.consume(5000, 0.2):
+            self._all += [one for one in found if one.error() is None]
+            if len(found) < 5000:
+                break
+        return self._all
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
+
 def write(writer: Writer, topic: str, number: int, **source: Any) -> None:
     """Write one alert."""
     writer.write(topic, alert(number, **source), key=b"%d" % (number % 97 + 1))
 
 
-def write_alerts(bootstrap: str, topic: str, count: int, **source: Any) -> None:
-    """Write alerts 0 to *count* - 1, and wait."""
+def write_alerts(bootstrap: str, topic: str, numbers: Iterable[int], **source: Any) -> None:
+    """Write the alerts of *numbers*, and wait."""
     writer = Writer(producer(bootstrap))
-    for number in range(count):
+    for number in numbers:
         write(writer, topic, number, **source)
     writer.flush()
 

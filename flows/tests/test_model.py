@@ -90,6 +90,7 @@ def test_types_go_along_the_edges() -> None:
         ("url =", "urls =", "line 27: stone hook: a webhook needs url"),
         ('from = "often"\nurl', 'from = "out"\nurl', "line 29: stone hook: nothing leaves out, a terminal"),
         ('name = "bright"', 'name = "Bright!"', "line 1: name = 'Bright!' is no flow's name"),
+        ('"https:', '"gopher:', "line 30: stone hook: url = 'gopher://example.org/x' begins with none of"),
         ("[stones.few]", "[stones.few", "no TOML: "),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
+from nightwire.core.cli import bootstrap_option, duration_option, json_option, registry_option, wide_option
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -166,11 +166,17 @@ def down(name: str, bootstrap: str | None) -> None:
     "--files", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
     help="Where flows may write files.  [default: nowhere]",
 )  # fmt: skip
+@duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
 @click.option("--allow-inside", is_flag=True, help="Webhooks may lead to private networks and this machine.")
 @bootstrap_option
 @registry_option
 def serve(
-    name: str, files: Path | None, allow_inside: bool, bootstrap: str | None, registry: str | None
+    name: str,
+    files: Path | None,
+    takeover: float,
+    allow_inside: bool,
+    bootstrap: str | None,
+    registry: str | None,
 ) -> None:
     """Run flows until it is stopped; several workers share them, and one takes over from another.
 
@@ -184,7 +190,7 @@ def serve(
     from nightwire.flows.worker import serve as run
 
     limits = Limits(allow_inside, files)
-    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits))
+    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits, takeover))
 
 
 def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:

@@ -37,11 +37,13 @@ class WorkerSettings:
         endpoints: Where Kafka and the registry are.
         name: Its name, by which flows may ask for it.
         limits: What it allows to flows.
+        takeover: After a crash, how long until another worker goes on. [s]
     """
 
     endpoints: Endpoints
     name: str
     limits: Limits = field(default_factory=Limits)
+    takeover: float = 6.0
 
 
 Way = tuple[Flow, Stone]
@@ -123,10 +125,10 @@ class Worker:
             log.info("flow %s: part %r", *key)
 
     def _made(self, plan: Plan | Way) -> PartRunner | WayOut:
-        kafka = self.asked.endpoints.kafka
+        kafka, takeover = self.asked.endpoints.kafka, self.asked.takeover
         if isinstance(plan, Plan):
-            return PartRunner(kafka, self.asked.name, plan)
-        return WayOut(kafka, *plan, self.asked.limits, self.registry)
+            return PartRunner(kafka, self.asked.name, plan, takeover)
+        return WayOut(kafka, *plan, limits=self.asked.limits, takeover=takeover, registry=self.registry)
 
 
 def _needed(flow: Flow) -> Iterator[str]:

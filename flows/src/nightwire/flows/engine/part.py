@@ -36,8 +36,6 @@ POLL = 0.05
 """Longest wait for records: so soon another plan is seen. [s]"""
 HEARTBEAT = 100
 """Time between heartbeats, and so until others notice that a part moves. [ms]"""
-SESSION_TIMEOUT = 6_000
-"""After a crash, how long until another worker takes over. [ms]  Kafka's brokers allow no less."""
 TRANSACTION_TIMEOUT = 10_000
 """After a crash, how long until Kafka drops what was half written. [ms]"""
 
@@ -54,11 +52,12 @@ class PartRunner(threading.Thread):
         bootstrap: Kafka's address.
         worker: Name of this process.
         plan: What to do at first.
+        takeover: After a crash, how long until another worker has its partitions. [s]
     """
 
-    def __init__(self, bootstrap: str, worker: str, plan: Plan) -> None:
+    def __init__(self, bootstrap: str, worker: str, plan: Plan, takeover: float) -> None:
         super().__init__(name=f"flow-{plan.flow.name}-{plan.at}", daemon=True)
-        self._kafka, self.plan = bootstrap, plan
+        self._kafka, self.plan, self._takeover = bootstrap, plan, takeover
         self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
         self._leave = threading.Event()
         self.batches = self.records = 0
@@ -73,7 +72,7 @@ class PartRunner(threading.Thread):
         backoff = Backoff(0.2, 5.0)
         while not self._leave.is_set():
             try:
-                Session(self._kafka, self._id, self).run(self._leave, backoff.reset)
+                Session(self._kafka, self._id, self, self._takeover).run(self._leave, backoff.reset)
             except (KafkaException, DeliveryError, SchemaError) as error:
                 self.problem = str(error)
                 log.warning("%s: %s; beginning anew", self.name, error)
@@ -91,10 +90,11 @@ class Session:
         bootstrap: Kafka's address.
         name: Of the transactions: who begins with it ends those of a predecessor.
         part: Whose plan is run.
+        takeover: As for `PartRunner`. [s]
     """
 
-    def __init__(self, bootstrap: str, name: str, part: PartRunner) -> None:
-        self._bootstrap, self._name, self._part = bootstrap, name, part
+    def __init__(self, bootstrap: str, name: str, part: PartRunner, takeover: float) -> None:
+        self._bootstrap, self._name, self._part, self._takeover = bootstrap, name, part, takeover
         self._plan = part.plan
         self._accounts = OffsetAccounts(self._plan.flow.group)
         self._starts: dict[TopicPartition, int] = {}
@@ -107,7 +107,7 @@ class Session:
             self._bootstrap,
             group=self._plan.flow.group,
             auto_offset_reset="earliest",
-            session_timeout_ms=SESSION_TIMEOUT,
+            session_timeout_ms=int(self._takeover * 1000),
             heartbeat_interval_ms=HEARTBEAT,
             partition_assignment_strategy="range",
         )

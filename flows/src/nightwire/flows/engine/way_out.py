@@ -32,8 +32,6 @@ log = logging.getLogger("nightwire.flows")
 
 GIVE_UP = "1d"
 """For how long one event is tried where nobody says."""
-SESSION_TIMEOUT = 6_000
-"""After a crash, how long until another worker takes over. [ms]"""
 KEEP = 0.2
 """Time between two commits. [s]"""
 LEAST_ATTEMPTS = 3
@@ -50,14 +48,22 @@ class WayOut(threading.Thread):
         flow: Its flow.
         stone: The terminal.
         limits: What the worker allows.
+        takeover: After a crash, how long until another worker goes on. [s]
         registry: Knows the schemas of events.
     """
 
     def __init__(
-        self, bootstrap: str, flow: Flow, stone: Stone, limits: Limits, registry: SchemaRegistry
+        self,
+        bootstrap: str,
+        flow: Flow,
+        stone: Stone,
+        *,
+        limits: Limits,
+        takeover: float,
+        registry: SchemaRegistry,
     ) -> None:
         super().__init__(name=f"flow-{flow.name}-{stone.name}", daemon=True)
-        self._kafka, self._flow, self._limits = bootstrap, flow.name, limits
+        self._kafka, self._flow, self._limits, self._takeover = bootstrap, flow.name, limits, takeover
         self._queue, self._decoder = flow.queue(stone.name), AlertDecoder(registry)
         self.stone = stone
         self.problem = ""
@@ -79,7 +85,10 @@ class WayOut(threading.Thread):
 
     def _session(self, worked: Callable[[], None]) -> None:
         source = consumer(
-            self._kafka, group=self._queue, auto_offset_reset="earliest", session_timeout_ms=SESSION_TIMEOUT
+            self._kafka,
+            group=self._queue,
+            auto_offset_reset="earliest",
+            session_timeout_ms=int(self._takeover * 1000),
         )
         held = Held(self._queue, source, Writer(producer(self._kafka)))
         source.subscribe([self._queue], on_assign=held.assigned, on_revoke=held.revoked)

@@ -171,7 +171,10 @@ class WindowRunner:
             "count": len(held.samples),
             "begin": held.samples[0].time,
             "end": held.samples[-1].time,
-            "causes": [one._asdict() for one in held.samples],
+            "causes": [
+                {"topic": one.topic, "partition": one.partition, "offset": one.offset, "alert": one.alert}
+                for one in held.samples
+            ],
         }
         return wire.frame(self.schema_id, self._codec.encode(made))
 

@@ -76,6 +76,8 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
 def _wrong_text(name: str, value: object) -> str | None:
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
+    if name == "url" and not str(value).startswith(("https://", "http://", "env:")):
+        return f"url = {value!r} begins with none of https://, http://, env:NIGHTWIRE_FLOW_"
     if name in DURATIONS:
         try:
             seconds(str(value))
