@@ -1,6 +1,7 @@
 """Those who get events outside Kafka, for tests: an HTTP server that answers as it is told."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -37,8 +38,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Take what is posted, where that is what it is told."""
         body = self.rfile.read(int(self.headers["content-length"]))
-        if self.server.hang.is_set():
-            return
+        while self.server.hang.is_set():
+            time.sleep(0.05)
         if self.server.status == 200:
             self.server.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
         else:

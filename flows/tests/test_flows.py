@@ -62,10 +62,11 @@ class Site:
         assert discrepancies(mine) == []
         return [(one.read, one.delivered, one.rejected, one.dead_lettered) for one in totals(mine)]
 
-    def dead(self) -> list[str]:
-        """Return why records of it are in dead letters."""
+    def dead(self) -> dict[str, str]:
+        """Return which records of it are in dead letters, once at least, and why."""
         letters = map(headers_of, records_in(self.kafka, DEAD_LETTERS))
-        return [one["reason"].decode() for one in letters if self.flow in one["stage"].decode()]
+        mine = [one for one in letters if self.flow in one["stage"].decode()]
+        return {one["source"].decode(): one["reason"].decode() for one in mine}
 
 
 @pytest.fixture
@@ -215,7 +216,7 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
             wait_for(lambda: len(set(late.ids)) == len(set(hung.ids)) == 4, tmp_path / "log")
             queue = flow_queue(site.flow, "late")
             wait_for(lambda: site.rows(queue) == [(4, 4, 0, 0)], tmp_path / "log")
-    assert {one.partition(",")[0] for one in site.dead()} == {"answers 500"}
+    assert {one.partition(",")[0] for one in site.dead().values()} == {"answers 500"}
     assert site.rows(flow_queue(site.flow, "broken")) == [(4, 0, 0, 4)]
     assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 5)
 
@@ -227,7 +228,7 @@ def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path)
         with worker(tmp_path / "log", site.kafka, "careful"):
             wait_for(lambda: len(site.dead()) == 2, tmp_path / "log")
     assert inside.got == []
-    assert all("an address inside" in one for one in site.dead())
+    assert all("an address inside" in one for one in site.dead().values())
 
 
 def test_the_verbs(site: Site, tmp_path: Path) -> None:

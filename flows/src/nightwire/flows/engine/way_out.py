@@ -32,6 +32,8 @@ log = logging.getLogger("nightwire.flows")
 
 GIVE_UP = "1d"
 """For how long one event is tried where nobody says."""
+HEARTBEATS = 12
+"""So many while another worker waits to take over."""
 KEEP = 0.2
 """Time between two commits. [s]"""
 LEAST_ATTEMPTS = 3
@@ -89,6 +91,7 @@ class WayOut(threading.Thread):
             group=self._queue,
             auto_offset_reset="earliest",
             session_timeout_ms=int(self._takeover * 1000),
+            heartbeat_interval_ms=int(self._takeover * 1000 / HEARTBEATS),
         )
         held = Held(self._queue, source, Writer(producer(self._kafka)))
         source.subscribe([self._queue], on_assign=held.assigned, on_revoke=held.revoked)
@@ -109,7 +112,7 @@ class WayOut(threading.Thread):
         if not (found := records([one] if (one := held.source.poll(POLL)) is not None else [])):
             held.keep()
             return None
-        message, attempts, backoff = found[0], 0, Backoff(0.5, 60.0)
+        message, attempts, backoff = found[0], 0, Backoff(0.5, 30.0)
         while self._wanted(held, message, stone):
             attempts += 1
             why = self._attempt(held, terminal, message)
