@@ -24,10 +24,12 @@ from flows.tests.running import (
 )
 from nightwire.core.accounting import discrepancies, read_accounts, totals
 from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.filters.authoring.notify import check_url, flow_name, notify
+from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows, write_flow
 from nightwire.schemas import AlertDecoder, SchemaRegistry
-from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings, flow_queue, settings
+from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings, filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -206,19 +208,19 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
         hung.hang.set()
         broken_hook = hook("broken", broken.url, 'give_up = "1s"\n')
         site.up(hook("good", good.url) + hook("late", late.url) + broken_hook + hook("hung", hung.url))
-        write_alerts(site.kafka, site.source, range(1, 5))
+        write_alerts(site.kafka, site.source, range(1, 4))
         with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
-            wait_for(lambda: len(good.got) == 4 and late.refused > 1, tmp_path / "log")
+            wait_for(lambda: len(good.got) == 3 and late.refused > 1, tmp_path / "log")
         with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
-            wait_for(lambda: len(site.dead()) == 4, tmp_path / "log")
+            wait_for(lambda: len(site.dead()) == 3, tmp_path / "log")
             late.status = 200
             hung.hang.clear()
-            wait_for(lambda: len(set(late.ids)) == len(set(hung.ids)) == 4, tmp_path / "log")
+            wait_for(lambda: len(set(late.ids)) == len(set(hung.ids)) == 3, tmp_path / "log")
             queue = flow_queue(site.flow, "late")
-            wait_for(lambda: site.rows(queue) == [(4, 4, 0, 0)], tmp_path / "log")
+            wait_for(lambda: site.rows(queue) == [(3, 3, 0, 0)], tmp_path / "log")
     assert {one.partition(",")[0] for one in site.dead().values()} == {"answers 500"}
-    assert site.rows(flow_queue(site.flow, "broken")) == [(4, 0, 0, 4)]
-    assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 5)
+    assert site.rows(flow_queue(site.flow, "broken")) == [(3, 0, 0, 3)]
+    assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 4)
 
 
 def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path) -> None:
@@ -262,3 +264,21 @@ def test_the_verbs(site: Site, tmp_path: Path) -> None:
     assert "is down" in said("down", site.flow)
     assert site.flow not in read_flows(site.kafka)
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+
+
+def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:
+    """What `nightwire filter submit --notify` writes; its topic is made with the first alert."""
+    owner, name = "ann-of-the-southern-sky", f"{site.flow}-bright"
+    site.flow = flow_name(owner, name)
+    topic = filter_topic(owner, name)
+    with receiver() as page, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+        assert notify(site.kafka, owner, name, topic, page.url) == site.flow
+        ensure_topics(site.kafka, [settings(topic)])
+        write_alerts(site.kafka, topic, range(1, 4))
+        wait_for(lambda: len(set(page.ids)) == 3, tmp_path / "log")
+    assert len(site.flow) <= 36
+
+
+def test_what_can_be_no_page_is_told() -> None:
+    with pytest.raises(FilterError, match="--notify"):
+        check_url("ftp://example.org")

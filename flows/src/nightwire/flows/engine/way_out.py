@@ -84,6 +84,10 @@ class WayOut(threading.Thread):
             except (KafkaException, DeliveryError) as error:
                 log.warning("%s: %s; beginning anew", self.name, error)
                 self._leave.wait(backoff.next())
+            except Exception as error:
+                self.problem = f"{type(error).__name__}: {error}"
+                log.exception("%s", self.name)
+                self._leave.wait(backoff.next())
 
     def _session(self, worked: Callable[[], None]) -> None:
         source = consumer(
