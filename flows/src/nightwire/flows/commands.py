@@ -52,17 +52,13 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
     Example:
       nightwire flow up bright.toml
     """
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import write_flow
-
-    kafka = find_endpoints(bootstrap, registry).kafka
+    kafka = _kafka(bootstrap)
     if Path(flow_or_file).is_file():
-        made, text = _checked(Path(flow_or_file), bootstrap, registry), Path(flow_or_file).read_text()
-        version = write_flow(kafka, made.name, text)
+        name = _checked(Path(flow_or_file), bootstrap, registry).name
+        text = Path(flow_or_file).read_text(encoding="utf-8")
     else:
-        made, text = _known(kafka, flow_or_file)[0], _known(kafka, flow_or_file)[1].text
-        version = write_flow(kafka, flow_or_file, text)
-    click.echo(f"flow {made.name} is up in version {version}")
+        name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
+    click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
 
 
 @flow.command("list")
@@ -77,7 +73,6 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
       nightwire flow list --json
     """
     from nightwire.core.cli import Column, Listing, show_tables
-    from nightwire.core.runtime import find_endpoints
     from nightwire.flows.log import read_flows
 
     rows = [
@@ -88,7 +83,7 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
             "made by": record.made_by,
             "made": f"{record.made:%Y-%m-%d %H:%M:%S}",
         }
-        for record, version in read_flows(find_endpoints(bootstrap).kafka).values()
+        for record, version in read_flows(_kafka(bootstrap)).values()
     ]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -111,10 +106,9 @@ def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> 
     Example:
       nightwire flow show bright --svg bright.svg
     """
-    from nightwire.core.runtime import find_endpoints
     from nightwire.flows.drawing import svg
 
-    found, record = _known(find_endpoints(bootstrap).kafka, name)
+    found, record = _known(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
@@ -133,11 +127,8 @@ def pause(name: str, bootstrap: str | None) -> None:
     Example:
       nightwire flow pause bright
     """
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import write_flow
-
-    kafka = find_endpoints(bootstrap).kafka
-    write_flow(kafka, name, _known(kafka, name)[1].text, paused=True)
+    kafka = _kafka(bootstrap)
+    _write(kafka, name, _known(kafka, name)[1].text, paused=True)
     click.echo(f"flow {name} is paused")
 
 
@@ -151,12 +142,9 @@ def down(name: str, bootstrap: str | None) -> None:
     Example:
       nightwire flow down bright
     """
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import write_flow
-
-    kafka = find_endpoints(bootstrap).kafka
+    kafka = _kafka(bootstrap)
     _known(kafka, name)
-    write_flow(kafka, name, None)
+    _write(kafka, name, None)
     click.echo(f"flow {name} is down")
 
 
@@ -191,6 +179,19 @@ def serve(
 
     limits = Limits(allow_inside, files)
     run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits, takeover))
+
+
+def _kafka(bootstrap: str | None) -> str:
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+
+    return enter(find_endpoints(bootstrap).kafka)
+
+
+def _write(kafka: str, name: str, text: str | None, *, paused: bool = False) -> int:
+    from nightwire.flows.log import write_flow
+
+    return write_flow(kafka, name, text, paused=paused)
 
 
 def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:

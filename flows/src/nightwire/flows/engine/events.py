@@ -1,8 +1,8 @@
 """Events on their way through a part of a flow, and what becomes of them.  Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, cast
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, cast
 
 from confluent_kafka import Message
 
@@ -102,8 +102,3 @@ class Runner(Protocol):
 def distinct(events: Iterable[Event]) -> list[Event]:
     """Return *events* in order, those once that came by several ways."""
     return [*{(one.identity, one.value): one for one in events}.values()]
-
-
-def changed(event: Event, value: bytes, **more: Any) -> Event:
-    """Return *event* with another *value*."""
-    return replace(event, value=value, **more)

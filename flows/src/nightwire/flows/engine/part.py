@@ -4,7 +4,6 @@ What is read, made and kept of a batch is committed as one, so a process that is
 doubles nothing.  Between two batches another plan may take the place of the one at work.
 """
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +14,6 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import (
     TRANSIENT_ERRORS,
-    DeliveryError,
     TopicPartition,
     Writer,
     consumer,
@@ -23,12 +21,9 @@ from nightwire.core.kafka import (
     read_to_end,
     retry_while_unavailable,
 )
-from nightwire.core.runtime import Backoff
 from nightwire.flows.engine.plan import Plan, Written
-from nightwire.schemas import SchemaError
+from nightwire.flows.engine.restarting import Restarting
 from nightwire.schemas.topics import flow_state
-
-log = logging.getLogger("nightwire.flows")
 
 BATCH = 500
 """Most records of a transaction."""
@@ -45,7 +40,7 @@ REBALANCING = frozenset(
 """Errors that say that partitions come and go just now."""
 
 
-class PartRunner(threading.Thread):
+class PartRunner(Restarting):
     """Runs a part of a flow until it is told to leave.
 
     Args:
@@ -56,31 +51,13 @@ class PartRunner(threading.Thread):
     """
 
     def __init__(self, bootstrap: str, worker: str, plan: Plan, takeover: float) -> None:
-        super().__init__(name=f"flow-{plan.flow.name}-{plan.at}", daemon=True)
+        super().__init__(f"flow-{plan.flow.name}-{plan.at}")
         self._kafka, self.plan, self._takeover = bootstrap, plan, takeover
         self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
-        self._leave = threading.Event()
-        self.batches = self.records = 0
-        self.problem = ""
 
-    def leave(self) -> None:
-        """Finish the batch, and end."""
-        self._leave.set()
-
-    def run(self) -> None:
-        """Work; begin anew after errors, where the last transaction ended."""
-        backoff = Backoff(0.2, 5.0)
-        while not self._leave.is_set():
-            try:
-                Session(self._kafka, self._id, self, self._takeover).run(self._leave, backoff.reset)
-            except (KafkaException, DeliveryError, SchemaError) as error:
-                self.problem = str(error)
-                log.warning("%s: %s; beginning anew", self.name, error)
-                self._leave.wait(backoff.next())
-            except Exception as error:
-                self.problem = f"{type(error).__name__}: {error}"
-                log.exception("%s", self.name)
-                self._leave.wait(backoff.next())
+    def session(self, worked: Callable[[], None]) -> None:
+        """Work until it is time to leave."""
+        Session(self._kafka, self._id, self, self._takeover).run(self.leaving, worked)
 
 
 class Session:
@@ -215,8 +192,6 @@ class Session:
             raise
         self._starts = {}
         self._next |= positions
-        self._part.batches += 1
-        self._part.records += len(messages)
         self._part.problem = ""
 
     def _again(self, source: Consumer) -> None:
@@ -238,9 +213,9 @@ class Session:
             send_message_to_dead_letters(writer, messages[at], stage=flow.group, reason=why)
         for (stone, key), value in written.state.items():
             writer.write(flow_state(flow.name), value, key=f"{stone}/{key}".encode())
-        for partition, one in written.classes(messages).items():
-            said = {"delivered": one.delivered, "dead_lettered": one.dead_lettered}
-            self._accounts.count(partition, one.last, one.read, rejected=one.rejected, **said)
+        delivered = {event.at for _, event in written.outputs}
+        for at, one in enumerate(messages):
+            self._accounts.count(place(one), one.offset() or 0, **written.fate(at, delivered))
         for account in self._accounts.changed():
             write_account(writer, account)
         writer.serve(0)

@@ -1,18 +1,17 @@
 """The part of a flow that one worker runs: which topics it reads, and what it does with records."""
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from confluent_kafka import Message
 
-from nightwire.core.kafka import TopicPartition
 from nightwire.filters.delivery import TransformWriter
 from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
-from nightwire.flows.engine.stones import FilterRunner, RouterRunner, SplitRunner, TransformRunner
+from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
 from nightwire.flows.engine.window import EVENT_SCHEMA, WindowRunner
-from nightwire.flows.model import Edge, EventType, Flow, Stone, router_conditions, transform_of
+from nightwire.flows.model import ELSE, Edge, EventType, Flow, Stone, router_conditions, transform_of
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
 
 
@@ -32,31 +31,13 @@ class Written:
     state: dict[tuple[str, str], bytes] = field(default_factory=dict)
     rejected: dict[int, str] = field(default_factory=dict)
 
-    def classes(self, messages: Sequence[Message]) -> Mapping[TopicPartition, "Classes"]:
-        """Return what became of *messages*, by partition."""
-        delivered = {event.at for _, event in self.outputs}
-        found: dict[TopicPartition, Classes] = {}
-        for at, message in enumerate(messages):
-            one = found.setdefault((str(message.topic()), message.partition() or 0), Classes())
-            one.read, one.last = one.read + 1, message.offset() or 0
-            if at in delivered:
-                one.delivered += 1
-            elif at in self.dead:
-                one.dead_lettered += 1
-            else:
-                one.rejected[self.rejected.get(at, "nowhere")] += 1
-        return found
-
-
-@dataclass
-class Classes:
-    """What became of the records of one partition; *last* is the offset of the last."""
-
-    read: int = 0
-    last: int = 0
-    delivered: int = 0
-    dead_lettered: int = 0
-    rejected: Counter[str] = field(default_factory=Counter)
+    def fate(self, at: int, delivered: Collection[int]) -> dict[str, Any]:
+        """Return the class of the record *at*, as `OffsetAccounts.count` takes it."""
+        if at in delivered:
+            return {"delivered": 1}
+        return (
+            {"dead_lettered": 1} if at in self.dead else {"rejected": {self.rejected.get(at, "nowhere"): 1}}
+        )
 
 
 @dataclass(frozen=True)
@@ -178,10 +159,10 @@ def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry:
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
-            return FilterRunner(Condition(stone.options["where"], of), decoder)
+            return Sorter({"": Condition(stone.options["where"], of)}, None, decoder)
         case "router":
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
-            return RouterRunner(conditions, decoder)
+            return Sorter(conditions, ELSE, decoder)
         case "transform":
             return TransformRunner(
                 transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)

@@ -1,63 +1,50 @@
 """What filters, routers and transforms do with events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.delivery import TransformWriter
-from nightwire.filters.language import Condition, Judgement
+from nightwire.filters.language import Condition
 from nightwire.filters.model import Transform
-from nightwire.flows.engine.events import Event, Outcome, changed
-from nightwire.flows.model import ELSE
+from nightwire.flows.engine.events import Event, Outcome
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError
 
 LARGEST = MAX_MESSAGE - (64 << 10)
 """Longest value that is written, so that headers fit. [byte]"""
 
 
-def judged(condition: Condition, events: Sequence[Event], decoder: AlertDecoder) -> Judgement:
-    """Return what *condition* says of *events*.
+@dataclass(frozen=True)
+class Sorter:
+    """A filter, or a router: sends each event out by the port whose condition it meets first.
 
-    Raises:
-        RegistryAwayError: Ask again later.
+    Attributes:
+        conditions: By port.
+        rest: The port of all others; None: they go no further.
+        decoder: Reads alerts.
     """
-    said = condition.judge([one.value for one in events], decoder)
-    for error in said.errors.values():
-        if isinstance(error, RegistryAwayError):
-            raise error
-    return said
-
-
-@dataclass(frozen=True)
-class FilterRunner:
-    """Lets through what meets a condition."""
-
-    condition: Condition
-    decoder: AlertDecoder
-
-    def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what passed; what is no alert is a fault, what cannot be judged does not pass."""
-        said = judged(self.condition, events, self.decoder)
-        passed = [events[at] for at in sorted(said.passed)]
-        return Outcome({"": passed}, [(events[at], str(why)) for at, why in said.errors.items()])
-
-
-@dataclass(frozen=True)
-class RouterRunner:
-    """Sends each event out by the port whose condition it meets first."""
 
     conditions: Mapping[str, Condition]
+    rest: str | None
     decoder: AlertDecoder
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return the events by port; what is no alert is a fault."""
+        """Return the events by port; what is no alert is a fault.
+
+        Raises:
+            RegistryAwayError: Ask again later.
+        """
         left, outcome = list(events), Outcome()
         for port, condition in self.conditions.items():
-            said = judged(condition, left, self.decoder)
+            said = condition.judge([one.value for one in left], self.decoder)
+            for at, error in said.errors.items():
+                if isinstance(error, RegistryAwayError):
+                    raise error
+                outcome.faults.append((left[at], str(error)))
             outcome.passed[port] = [left[at] for at in sorted(said.passed)]
-            outcome.faults += [(left[at], str(why)) for at, why in said.errors.items()]
             left = [one for at, one in enumerate(left) if at not in said.passed and at not in said.errors]
-        outcome.passed[ELSE] = left
+        if self.rest is not None:
+            outcome.passed[self.rest] = left
         return outcome
 
 
@@ -91,7 +78,7 @@ class TransformRunner:
             if len(value) > LARGEST:
                 outcome.faults.append((one, f"{len(value)} bytes after the transform are too many"))
             else:
-                outcome.passed[""].append(changed(one, value))
+                outcome.passed[""].append(replace(one, value=value))
         return outcome
 
 

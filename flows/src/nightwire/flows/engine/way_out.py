@@ -5,16 +5,14 @@ what was tried for too long, or is refused for good, goes to dead letters.
 """
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import (
-    DeliveryError,
     TopicPartition,
     Writer,
     consumer,
@@ -24,6 +22,7 @@ from nightwire.core.kafka import (
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
 from nightwire.flows.engine.part import place, records
+from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry
@@ -42,7 +41,7 @@ POLL = 0.05
 """Longest wait for events. [s]"""
 
 
-class WayOut(threading.Thread):
+class WayOut(Restarting):
     """Runs a terminal until it is told to leave.
 
     Args:
@@ -64,32 +63,14 @@ class WayOut(threading.Thread):
         takeover: float,
         registry: SchemaRegistry,
     ) -> None:
-        super().__init__(name=f"flow-{flow.name}-{stone.name}", daemon=True)
+        super().__init__(f"flow-{flow.name}-{stone.name}")
         self._kafka, self._flow, self._limits, self._takeover = bootstrap, flow.name, limits, takeover
         self._queue, self._decoder = flow.queue(stone.name), AlertDecoder(registry)
         self.stone = stone
-        self.problem = ""
-        self._leave, self._limiter = threading.Event(), LogLimiter()
+        self._limiter = LogLimiter()
 
-    def leave(self) -> None:
-        """Finish the event, and end."""
-        self._leave.set()
-
-    def run(self) -> None:
-        """Work; begin anew after errors, where the last commit was."""
-        backoff = Backoff(0.2, 5.0)
-        while not self._leave.is_set():
-            try:
-                self._session(backoff.reset)
-            except (KafkaException, DeliveryError) as error:
-                log.warning("%s: %s; beginning anew", self.name, error)
-                self._leave.wait(backoff.next())
-            except Exception as error:
-                self.problem = f"{type(error).__name__}: {error}"
-                log.exception("%s", self.name)
-                self._leave.wait(backoff.next())
-
-    def _session(self, worked: Callable[[], None]) -> None:
+    def session(self, worked: Callable[[], None]) -> None:
+        """Hand over events until it is time to leave."""
         source = consumer(
             self._kafka,
             group=self._queue,
@@ -100,10 +81,10 @@ class WayOut(threading.Thread):
         held = Held(self._queue, source, Writer(producer(self._kafka)))
         source.subscribe([self._queue], on_assign=held.assigned, on_revoke=held.revoked)
         try:
-            while not self._leave.is_set():
+            while not self.leaving.is_set():
                 stone, terminal = self.stone, open_terminal(self.stone, self._limits)
                 try:
-                    while self.stone is stone and not self._leave.is_set():
+                    while self.stone is stone and not self.leaving.is_set():
                         self._step(held, terminal, stone)
                         worked()
                 finally:
@@ -134,7 +115,7 @@ class WayOut(threading.Thread):
         return held.back(message)
 
     def _wanted(self, held: "Held", message: Message, stone: Stone) -> bool:
-        return place(message) in held.next and self.stone is stone and not self._leave.is_set()
+        return place(message) in held.next and self.stone is stone and not self.leaving.is_set()
 
     def _attempt(self, held: "Held", terminal: Terminal, message: Message) -> Exception | None:
         """Hand *message* over; return why it was not taken."""

@@ -7,10 +7,11 @@ A window holds the alerts of one object that are not older than its length befor
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import Any, NamedTuple
 
-from nightwire.flows.engine.events import Event, Origin, Outcome, changed
+from nightwire.flows.engine.events import Event, Origin, Outcome
 from nightwire.flows.model import Stone, seconds
 from nightwire.schemas import AlertDecoder, AlertTable, Codec, RegistryAwayError, SchemaError, Survey, wire
 
@@ -20,39 +21,9 @@ MOST_ALERTS = 1000
 SWEEP = 50_000
 """Objects after which those are forgotten whose alerts are all too old."""
 
-EVENT_SCHEMA: Mapping[str, Any] = {
-    "type": "record",
-    "name": "WindowEvent",
-    "namespace": "nightwire",
-    "doc": "What a window of a flow says of one object, and of which alerts.",
-    "fields": [
-        {"name": "flow", "type": "string"},
-        {"name": "stone", "type": "string"},
-        {"name": "object", "type": "string", "doc": "What the alerts have in common."},
-        {"name": "function", "type": "string"},
-        {"name": "value", "type": "double"},
-        {"name": "count", "type": "long", "doc": "How many alerts the window held."},
-        {"name": "begin", "type": "double", "doc": "Time of the oldest. [d, MJD, TAI]"},
-        {"name": "end", "type": "double", "doc": "Time of the newest. [d, MJD, TAI]"},
-        {
-            "name": "causes",
-            "doc": "These alerts, as they lie in Kafka, the oldest first.",
-            "type": {
-                "type": "array",
-                "items": {
-                    "type": "record",
-                    "name": "Cause",
-                    "fields": [
-                        {"name": "topic", "type": "string"},
-                        {"name": "partition", "type": "int"},
-                        {"name": "offset", "type": "long"},
-                        {"name": "alert", "type": "string"},
-                    ],
-                },
-            },
-        },
-    ],
-}
+EVENT_SCHEMA: Mapping[str, Any] = json.loads(
+    files(__package__).joinpath("window_event.avsc").read_text(encoding="utf-8")
+)
 """Schema of the events."""
 
 FUNCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -134,9 +105,8 @@ class WindowRunner:
             held = touched[key] = self.held.setdefault(key, Held())
             if (value := self._added(held, sample)) is not None:
                 made = self._encoded(key, held, value)
-                outcome.passed[""].append(
-                    changed(event, made, key=key.encode(), stone=self.stone.name, headers=())
-                )
+                said = replace(event, value=made, key=key.encode(), stone=self.stone.name, headers=())
+                outcome.passed[""].append(said)
         outcome.state = {key: held.encoded() for key, held in touched.items()}
         self._sweep()
         return outcome

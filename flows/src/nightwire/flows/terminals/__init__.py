@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.event_view import EventView, view
-from nightwire.flows.terminals.failures import Refused, Unavailable
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, view
 
 __all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "view"]
 

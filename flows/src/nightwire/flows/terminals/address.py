@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from nightwire.flows.terminals.failures import Refused, Unavailable
+from nightwire.flows.terminals.outgoing import Refused, Unavailable
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from pathlib import Path
 import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from nightwire.flows.terminals.event_view import EventView
-from nightwire.flows.terminals.failures import Refused, Unavailable
-from nightwire.flows.terminals.secret import secret
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
 
 
 @dataclass(frozen=True)

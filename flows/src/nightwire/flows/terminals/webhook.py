@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from nightwire.flows.terminals.address import pinned
-from nightwire.flows.terminals.event_view import EventView
-from nightwire.flows.terminals.failures import Refused, Unavailable
-from nightwire.flows.terminals.secret import secret
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
 
 TIMEOUT = 10.0
 """Longest wait for each step of an answer. [s]"""

@@ -1,13 +1,29 @@
-"""An event as those outside Kafka see it: JSON, and texts with its fields."""
+"""An event as those outside Kafka see it, why they do not take it, and secrets of theirs.
+
+``env:NIGHTWIRE_FLOW_…`` in a flow names a variable of the worker, so no secret lies in Kafka.
+"""
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from typing import Any
 
 from nightwire.schemas import AlertDecoder
+
+BEFORE = "env:"
+PREFIX = "NIGHTWIRE_FLOW_"
+"""Begins the names of variables that flows may use: the others are the worker's own."""
+
+
+class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
+    """Not now: asking again may help."""
+
+
+class Refused(Exception):  # noqa: N818
+    """Never: the event goes to dead letters at once."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +84,17 @@ def _paths(before: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         yield f"{before}{name}", value
         if isinstance(value, Mapping):
             yield from _paths(f"{before}{name}.", value)
+
+
+def secret(text: str) -> str:
+    """Return *text*, or the value of the variable that it names.
+
+    Raises:
+        Unavailable: There is no such variable, or flows may not use it.
+    """
+    if not text.startswith(BEFORE):
+        return text
+    name = text.removeprefix(BEFORE)
+    if not name.startswith(PREFIX) or name not in os.environ:
+        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {PREFIX}")
+    return os.environ[name]
