@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
 from nightwire.core.kafka import Writer, consumer, headers_of, producer, read_to_end
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
@@ -115,6 +115,18 @@ def write_alerts(bootstrap: str, topic: str, numbers: Iterable[int], **source: A
 def records_in(bootstrap: str, topic: str) -> list[Message]:
     """Return the records of *topic*, those of open transactions too once these have ended."""
     return [*read_to_end(bootstrap, [topic], settled=True)]
+
+
+def rewound(bootstrap: str, group: str, offset: int) -> bool:
+    """Let a terminal's group be at *offset* of its queue; return whether nobody was in it."""
+    member = consumer(bootstrap, group=group)
+    try:
+        said = member.commit(offsets=[TopicPartition(group, 0, offset)], asynchronous=False) or ()
+        return all(one.error is None for one in said)
+    except KafkaException:
+        return False
+    finally:
+        member.close()
 
 
 def identities(messages: list[Message]) -> list[tuple[bytes, ...]]:

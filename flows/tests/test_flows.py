@@ -18,6 +18,7 @@ from flows.tests.running import (
     Stream,
     identities,
     records_in,
+    rewound,
     wait_for,
     worker,
     write_alerts,
@@ -211,13 +212,18 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
         write_alerts(site.kafka, site.source, range(1, 4))
         with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
             wait_for(lambda: len(good.got) == 3 and late.refused > 1, tmp_path / "log")
+            wait_for(lambda: site.rows(flow_queue(site.flow, "good")) == [(3, 3, 0, 0)], tmp_path / "log")
+        # as a kill between accounts and commit does:
+        wait_for(lambda: rewound(site.kafka, flow_queue(site.flow, "good"), 1))
         with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
             wait_for(lambda: len(site.dead()) == 3, tmp_path / "log")
             late.status = 200
             hung.hang.clear()
             wait_for(lambda: len(set(late.ids)) == len(set(hung.ids)) == 3, tmp_path / "log")
-            queue = flow_queue(site.flow, "late")
-            wait_for(lambda: site.rows(queue) == [(3, 3, 0, 0)], tmp_path / "log")
+            for name in ("late", "good"):
+                queue = flow_queue(site.flow, name)
+                wait_for(lambda queue=queue: site.rows(queue) == [(3, 3, 0, 0)], tmp_path / "log")
+            wait_for(lambda: len(good.got) == 5, tmp_path / "log")
     assert {one.partition(",")[0] for one in site.dead().values()} == {"answers 500"}
     assert site.rows(flow_queue(site.flow, "broken")) == [(3, 0, 0, 3)]
     assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 4)

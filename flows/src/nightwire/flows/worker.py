@@ -73,6 +73,7 @@ class Worker:
         for name in self._versions.keys() - flows.keys():
             self._apply(name, {})
             del self._versions[name]
+        self.problems = {name: why for name, why in self.problems.items() if name in flows}
         for name, (record, version) in flows.items():
             if self._versions.get(name) == version:
                 continue
@@ -133,16 +134,10 @@ class Worker:
 
 def _needed(flow: Flow) -> Iterator[str]:
     yield from queues(flow)
-    yield from (
-        one.options["topic"] for one in flow.stones.values() if one.kind == "topic" and _ours(one.options)
-    )
+    written = (one.options["topic"] for one in flow.stones.values() if one.kind == "topic")
+    yield from (topic for topic in written if topic.startswith("broker."))  # others are not ours to make
     if any(one.kind == "window" for one in flow.stones.values()):
         yield flow_state(flow.name)
-
-
-def _ours(options: Mapping[str, str]) -> bool:
-    """Return whether a topic is one that a flow makes where it is missing."""
-    return options["topic"].startswith("broker.")
 
 
 def default_name() -> str:

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
+from nightwire.core.accounting import (
+    OffsetAccounts,
+    read_accounts,
+    send_message_to_dead_letters,
+    write_account,
+)
 from nightwire.core.kafka import (
     TopicPartition,
     Writer,
@@ -78,7 +83,7 @@ class WayOut(Restarting):
             session_timeout_ms=int(self._takeover * 1000),
             heartbeat_interval_ms=int(self._takeover * 1000 / HEARTBEATS),
         )
-        held = Held(self._queue, source, Writer(producer(self._kafka)))
+        held = Held(self._kafka, self._queue, source)
         source.subscribe([self._queue], on_assign=held.assigned, on_revoke=held.revoked)
         try:
             while not self.leaving.is_set():
@@ -133,7 +138,8 @@ class WayOut(Restarting):
         here = [TopicPartitionOffset(*place(message))]
         held.source.pause(here)
         while time.monotonic() < until and self._wanted(held, message, stone):
-            held.source.poll(POLL)
+            if held.source.poll(POLL) is not None:
+                held.back(message)  # the partition went and came again, unpaused
         if place(message) in held.next:
             held.source.resume(here)
 
@@ -142,27 +148,28 @@ class Held:
     """The partitions that a terminal has, and what became of their events.
 
     Args:
+        bootstrap: Kafka's address.
         queue: The terminal's topic.
         source: Reads it.
-        writer: Writes accounts and dead letters.
     """
 
-    def __init__(self, queue: str, source: Consumer, writer: Writer) -> None:
-        self.source, self._queue, self._writer = source, queue, writer
+    def __init__(self, bootstrap: str, queue: str, source: Consumer) -> None:
+        self.source, self._queue, self._kafka = source, queue, bootstrap
+        self._writer = Writer(producer(bootstrap))
         self._accounts = OffsetAccounts(queue)
         self.next: dict[TopicPartition, int] = {}
         self._kept: dict[TopicPartition, int] = {}
         self._since = time.monotonic()
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
-        """Begin where the terminal stopped."""
+        """Begin where the terminal stopped; what its accounts hold is not counted again."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
         for one in known:
             if one.offset < 0:
                 one.offset = source.get_watermark_offsets(one, timeout=10)[0]
             self.next[one.topic, one.partition] = self._kept[one.topic, one.partition] = one.offset
-            self._accounts.begin((one.topic, one.partition), one.offset)
-        self._accounts.changed()
+        counted = read_accounts(self._kafka)
+        self._accounts = OffsetAccounts(self._queue, counted, positions=self.next)
         source.assign(known)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
