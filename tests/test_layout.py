@@ -31,6 +31,7 @@ PRESCRIBED = {
     "directory": "directory",
     "multicast": "multicast",
     "archive": "archive",
+    "flows": "flows",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -38,6 +39,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "schemas": set(),
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
+    "flows": {"schemas", "core", "filters"},
 }
 
 PURE_LANGUAGE = "nightwire.filters.language"
@@ -108,6 +110,7 @@ ORDER = {
         "serve",
         "commands",
     ],
+    "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "benchmarks": [
         "model",
         "environment",

@@ -198,6 +198,13 @@ SAMPLES["mapping"] = {
     "made_by": "ann",
     "made": NOW,
 }
+SAMPLES["flow"] = {
+    "name": "bright",
+    "text": '[sources.lsst]\ntopic = "alerts.lsst"\n',
+    "paused": True,
+    "made_by": "ann",
+    "made": NOW,
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -244,6 +251,7 @@ def test_ids_are_these_for_ever() -> None:
         "subscription": 100_020,
         "channel": 100_025,
         "mapping": 100_026,
+        "flow": 100_027,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

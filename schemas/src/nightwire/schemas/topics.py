@@ -20,6 +20,7 @@ VTP_POSITIONS = "vtp-positions"
 DIRECTORY = "directory"
 SUBSCRIPTIONS = "subscriptions"
 CHANNELS = "channels"
+FLOWS = "flows"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -116,6 +117,16 @@ def channel(topic: str, name: str) -> str:
     return f"channel.{check_name(topic.rpartition('.')[2])}.{check_name(name)}"
 
 
+def flow_queue(flow: str, stone: str) -> str:
+    """Return the topic in which events wait for a stone that runs apart from those before it."""
+    return f"flow.{check_name(flow)}.{check_name(stone)}"
+
+
+def flow_state(flow: str) -> str:
+    """Return the topic that keeps what a flow's windows hold."""
+    return f"flow-state.{check_name(flow)}"
+
+
 def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
     """Return how *topic* is to be made.
 
@@ -134,7 +145,10 @@ def settings(topic: str, changes: Changes | None = None) -> TopicSettings:
     kept = with_changes(_default(topic), table, topic)
     if kept.format != "wire" and not topic.startswith("alerts."):
         raise SchemaError(f"{topic}: only a survey's alerts have a format")
-    return TopicSettings(topic, kept.partitions, _retention_config(kept), kept.replication, kept.format)
+    config = _retention_config(kept)
+    if topic.startswith("flow-state."):
+        config["cleanup.policy"] = "compact,delete"
+    return TopicSettings(topic, kept.partitions, config, kept.replication, kept.format)
 
 
 def _default(topic: str) -> Retention:
@@ -157,7 +171,9 @@ def _keeps_latest(topic: str) -> bool:
     return (kind == "seen" and NAME.fullmatch(owner) is not None) or (kind == "multicast" and owner != "")
 
 
-COMPACTED = frozenset({VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS})
+COMPACTED = frozenset(
+    {VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS}
+)
 NAME_PARTS = {
     "alerts": 1,
     "filter": 2,
@@ -167,6 +183,8 @@ NAME_PARTS = {
     "broker": 2,
     "returns": 1,
     "channel": 2,
+    "flow": 2,
+    "flow-state": 1,
 }
 SHARED_TOPICS = {VOEVENTS: Retention(days=60), DEAD_LETTERS: Retention(days=30, partitions=1)}
 RETENTION_BY_KIND = {
@@ -177,6 +195,8 @@ RETENTION_BY_KIND = {
     "broker": Retention(days=7),
     "returns": Retention(days=30),
     "channel": Retention(days=1),
+    "flow": Retention(days=7, partitions=1),
+    "flow-state": Retention(days=7, partitions=1),
 }
 
 

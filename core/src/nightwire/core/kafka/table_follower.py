@@ -62,10 +62,11 @@ class TableFollower(Generic[Table]):
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topic: Its name.
         make: Makes an empty table: the log is read anew after an error.
+        poll: Longest time until a record is noted. [s]
     """
 
-    def __init__(self, bootstrap: str, topic: str, make: Callable[[], Table]) -> None:
-        self._bootstrap, self._topic, self._make = bootstrap, topic, make
+    def __init__(self, bootstrap: str, topic: str, make: Callable[[], Table], *, poll: float = POLL) -> None:
+        self._bootstrap, self._topic, self._make, self._poll = bootstrap, topic, make, poll
         self._table = make()
         self._changed, self._leave = threading.Condition(), threading.Event()
         self._ready = False
@@ -113,7 +114,7 @@ class TableFollower(Generic[Table]):
             reader.assign([TopicPartitionOffset(self._topic, 0, OFFSET_BEGINNING)])
             table, asked = self._make(), time.monotonic()
             while not self._leave.is_set():
-                if messages := reader.consume(BATCH, POLL):
+                if messages := reader.consume(BATCH, self._poll):
                     self._note(table, messages)
                     asked = time.monotonic()
                 elif (silent := time.monotonic() - asked) >= SILENT:

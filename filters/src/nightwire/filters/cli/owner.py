@@ -89,13 +89,17 @@ if TYPE_CHECKING:
 )
 @click.option("--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along.")
 @click.option(
+    "--notify", default="", metavar="URL",
+    help="Post each alert that passes to this address, by a flow; needs a worker (`nightwire flow serve`).",
+)  # fmt: skip
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @request_options
 def submit(
     file: Path | None, name: str, owner: str | None, timeout: float, bootstrap: str | None, wait: bool,
     survey: str | None, sources: Sequence[str], watchlist: Path | None, radius: float, watchlist_columns: str,
-    **options: Any,
+    notify: str, **options: Any,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb, .py), or the condition in FILE (.sql) or --sql, live.
 
@@ -111,14 +115,18 @@ def submit(
       nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
       nightwire filter submit red.py --name red --source filter.alice.bright
       nightwire filter submit --watchlist targets.csv --radius 2 --name targets
+      nightwire filter submit bright.py --name bright --notify https://example.org/hook
     """
     from nightwire.filters.authoring.client import file_source_map
+    from nightwire.filters.authoring.notify import check_url
     from nightwire.filters.language import FilterError
     from nightwire.schemas.topics import NameError_, filter_topic
 
     owner = owner_or_default(owner)
     try:
         topic = filter_topic(owner, name)
+        if notify:
+            check_url(notify)
         survey = survey_or_default(survey, bootstrap, file, sources)
         near = _near(watchlist, listed_columns(watchlist_columns), f"{owner}/{name}", radius)
         submission = _submission(file, near, survey=survey, sources=sources, **options)
@@ -130,6 +138,8 @@ def submit(
         exit_refused(f"{owner}/{name} is refused:", remarks)
     click.echo(f"{owner}/{name} is live in version {answer['version']} ({'; '.join(remarks)})")
     click.echo(f"read it:  nightwire subscribe {submission.output or topic}")
+    if notify:
+        _notify(bootstrap, owner, name, submission.output or topic, notify)
     if submission.backfill and wait:
         _await_backfill(bootstrap, owner, name, answer["version"])
 
@@ -179,6 +189,15 @@ def _submission(
         submission, survey=survey, drop=light["drop"], means=light["means"], trial=not no_trial,
         backfill=round(1000 * (backfill or 0)), **fields,
     )  # fmt: skip
+
+
+def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
+    """Write the flow that posts what passes, and say how to end it."""
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.filters.authoring.notify import notify
+
+    flow = notify(find_endpoints(bootstrap).kafka, owner, name, topic, url)
+    click.echo(f"posted to {url} by a flow, which ends with:  nightwire flow down {flow}")
 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:

@@ -1,1 +1,12 @@
 """Delivery of decisions: copies, transforms and overflow, at least once."""
+
+from typing import TYPE_CHECKING
+
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.filters.delivery.transform_writer import TransformWriter
+
+__all__ = ["TransformWriter"]
+
+__getattr__ = on_demand(__name__, {"TransformWriter": "transform_writer"})

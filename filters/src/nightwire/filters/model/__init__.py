@@ -6,7 +6,16 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.model.compilation import Compilation, compile_request
+    from nightwire.filters.model.transform import Transform, light_form
 
-__all__ = ["Compilation", "compile_request"]
+__all__ = ["Compilation", "Transform", "compile_request", "light_form"]
 
-__getattr__ = on_demand(__name__, dict.fromkeys(__all__, "compilation"))
+__getattr__ = on_demand(
+    __name__,
+    {
+        "Compilation": "compilation",
+        "Transform": "transform",
+        "compile_request": "compilation",
+        "light_form": "transform",
+    },
+)

@@ -44,6 +44,7 @@ BUILT_IN = {
     "subscription": "subscriptions-value",
     "channel": "nightwire.Channel",
     "mapping": "channels-value",
+    "flow": "flows-value",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

@@ -1,0 +1,57 @@
+"""A filter that tells a web page what passed: a flow of two stones, written to `flows`."""
+
+import json
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from nightwire.core.kafka import Writer, admin, ensure_topics, producer
+from nightwire.filters.language import FilterError
+from nightwire.schemas import records
+from nightwire.schemas.topics import FLOWS, NAME, settings
+
+SCHEMES = ("https://", "http://")
+
+
+def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
+    """Let what comes in *topic* be posted to *url*; return the name of the flow.
+
+    Args:
+        bootstrap: Kafka's address.
+        owner: The filter's.
+        name: The filter's.
+        topic: Where its alerts go.
+        url: Where they are posted.
+    """
+    ensure_topics(bootstrap, [settings(FLOWS)])
+    begin = "end" if topic in admin(bootstrap).list_topics(timeout=10).topics else "start"
+    flow = flow_name(owner, name)
+    text = flow_text(flow, topic, begin, url)
+    record = {"name": flow, "text": text, "paused": False, "made_by": owner, "made": datetime.now(UTC)}
+    writer = Writer(producer(bootstrap))
+    writer.write(FLOWS, records.FLOW.encode(record), key=flow.encode())
+    writer.flush()
+    return flow
+
+
+def check_url(url: str) -> None:
+    """Do nothing where events can be posted to *url*.
+
+    Raises:
+        FilterError: They cannot.
+    """
+    if not url.startswith(SCHEMES):
+        raise FilterError(f"--notify: {url[:80]!r} begins with neither https:// nor http://")
+
+
+def flow_name(owner: str, name: str) -> str:
+    """Return the name of the flow of a filter: its own, or as much of it as fits, and a digest."""
+    whole = f"{owner}-{name}"
+    short = f"{whole[:27]}-{sha256(f'{owner}/{name}'.encode()).hexdigest()[:8]}"
+    return whole if NAME.fullmatch(whole) else short
+
+
+def flow_text(flow: str, topic: str, begin: str, url: str) -> str:
+    """Return a flow that posts what comes in *topic*, as TOML; JSON's texts are TOML's too."""
+    source = f"[sources.passed]\ntopic = {json.dumps(topic)}\nbegin = {json.dumps(begin)}\n"
+    hook = f'[stones.hook]\nkind = "webhook"\nfrom = "passed"\nurl = {json.dumps(url)}\n'
+    return f"name = {json.dumps(flow)}\n{source}{hook}"

@@ -1,0 +1,234 @@
+"""The verb `nightwire flow`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core.cli import bootstrap_option, duration_option, json_option, registry_option, wide_option
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def flow() -> None:
+    """Say what happens to events on their way, as a graph that may change while it runs.
+
+    \b
+    Examples:
+      nightwire flow check bright.toml
+      nightwire flow up bright.toml
+      nightwire flow show bright --svg bright.svg
+      nightwire flow serve
+    """
+
+
+@flow.command()
+@click.argument("file", type=FILE)
+@bootstrap_option
+@registry_option
+def check(file: Path, bootstrap: str | None, registry: str | None) -> None:
+    """Tell whether the flow in FILE can run here: edges, topics, fields; and draw it.
+
+    \b
+    Example:
+      nightwire flow check bright.toml
+    """
+    _draw(_checked(file, bootstrap, registry))
+
+
+@flow.command()
+@click.argument("flow_or_file", metavar="FILE|NAME")
+@bootstrap_option
+@registry_option
+def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
+    """Run the flow in FILE, in place of an older one of its name; or flow NAME, which was paused.
+
+    Workers (`nightwire flow serve`) take the new graph between two batches: nothing is lost or
+    doubled.
+
+    \b
+    Example:
+      nightwire flow up bright.toml
+    """
+    kafka = _kafka(bootstrap)
+    if Path(flow_or_file).is_file():
+        name = _checked(Path(flow_or_file), bootstrap, registry).name
+        text = Path(flow_or_file).read_text(encoding="utf-8")
+    else:
+        name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
+    click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
+
+
+@flow.command("list")
+@wide_option
+@bootstrap_option
+@json_option
+def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
+    """Show which flows there are.
+
+    \b
+    Example:
+      nightwire flow list --json
+    """
+    from nightwire.core.cli import Column, Listing, show_tables
+    from nightwire.flows.log import read_flows
+
+    rows = [
+        {
+            "name": record.name,
+            "version": version,
+            "state": "paused" if record.paused else "up",
+            "made by": record.made_by,
+            "made": f"{record.made:%Y-%m-%d %H:%M:%S}",
+        }
+        for record, version in read_flows(_kafka(bootstrap)).values()
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+    elif rows:
+        columns = [Column(name, number=name == "version") for name in rows[0]]
+        show_tables(Listing(columns, [[*row.values()] for row in rows], wide))
+    else:
+        click.echo("no flows", err=True)
+
+
+@flow.command()
+@click.argument("name")
+@click.option("--svg", "picture", type=click.Path(path_type=Path), help="Write the graph to this file.")
+@click.option("--text", is_flag=True, help="Print its text.")
+@bootstrap_option
+def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> None:
+    """Draw flow NAME.
+
+    \b
+    Example:
+      nightwire flow show bright --svg bright.svg
+    """
+    from nightwire.flows.drawing import svg
+
+    found, record = _known(_kafka(bootstrap), name)
+    if picture is not None:
+        picture.write_text(svg(found), encoding="utf-8")
+    if text:
+        click.echo(record.text)
+    else:
+        _draw(found)
+
+
+@flow.command()
+@click.argument("name")
+@bootstrap_option
+def pause(name: str, bootstrap: str | None) -> None:
+    """Let flow NAME read nothing until `nightwire flow up NAME`: it goes on where it stopped.
+
+    \b
+    Example:
+      nightwire flow pause bright
+    """
+    kafka = _kafka(bootstrap)
+    _write(kafka, name, _known(kafka, name)[1].text, paused=True)
+    click.echo(f"flow {name} is paused")
+
+
+@flow.command()
+@click.argument("name")
+@bootstrap_option
+def down(name: str, bootstrap: str | None) -> None:
+    """End flow NAME.  Its queues and positions stay: a flow of that name goes on from there.
+
+    \b
+    Example:
+      nightwire flow down bright
+    """
+    kafka = _kafka(bootstrap)
+    _known(kafka, name)
+    _write(kafka, name, None)
+    click.echo(f"flow {name} is down")
+
+
+@flow.command()
+@click.option("--name", default="", metavar="NAME", help="The worker's name.  [default: host and process]")
+@click.option(
+    "--files", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
+    help="Where flows may write files.  [default: nowhere]",
+)  # fmt: skip
+@duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
+@click.option("--allow-inside", is_flag=True, help="Webhooks may lead to private networks and this machine.")
+@bootstrap_option
+@registry_option
+def serve(
+    name: str,
+    files: Path | None,
+    takeover: float,
+    allow_inside: bool,
+    bootstrap: str | None,
+    registry: str | None,
+) -> None:
+    """Run flows until it is stopped; several workers share them, and one takes over from another.
+
+    \b
+    Example:
+      nightwire flow serve --name mountain
+    """
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.terminals import Limits
+    from nightwire.flows.worker import WorkerSettings, default_name
+    from nightwire.flows.worker import serve as run
+
+    limits = Limits(allow_inside, files)
+    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits, takeover))
+
+
+def _kafka(bootstrap: str | None) -> str:
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+
+    return enter(find_endpoints(bootstrap).kafka)
+
+
+def _write(kafka: str, name: str, text: str | None, *, paused: bool = False) -> int:
+    from nightwire.flows.log import write_flow
+
+    return write_flow(kafka, name, text, paused=paused)
+
+
+def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
+    """Return the flow in *file*, which can run here."""
+    from nightwire.core.kafka import admin, enter
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.model import FlowError, parse
+    from nightwire.flows.model import check as check_flow
+    from nightwire.schemas import SchemaRegistry
+
+    ends = find_endpoints(bootstrap, registry)
+    try:
+        made = parse(file.read_text(encoding="utf-8"))
+        topics = [*admin(enter(ends.kafka)).list_topics(timeout=10).topics]
+        with SchemaRegistry(ends.schema_registry) as schemas:
+            check_flow(made, topics, schemas.of_survey)
+    except FlowError as error:
+        raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
+    return made
+
+
+def _known(kafka: str, name: str) -> tuple[Any, Any]:
+    """Return flow *name* and its record."""
+    from nightwire.flows.log import read_flows
+    from nightwire.flows.model import parse
+    from nightwire.schemas import meant
+
+    flows = read_flows(kafka)
+    if name not in flows:
+        raise click.ClickException(f"no flow {name}{meant(name, flows)}")
+    record = flows[name][0]
+    return parse(record.text), record
+
+
+def _draw(found: Any) -> None:
+    from rich.console import Console
+
+    from nightwire.flows.drawing import tree
+
+    Console().print(tree(found))

@@ -1,0 +1,47 @@
+"""A flow as a picture: a tree for terminals, and SVG.  Pure."""
+
+import io
+
+from rich.console import Console
+from rich.tree import Tree
+
+from nightwire.flows.model import Flow, Stone
+
+WIDTH = 110
+"""Of the picture. [character]"""
+
+
+def tree(flow: Flow) -> Tree:
+    """Return *flow* as a tree; a stone with several ways in is drawn whole at the first."""
+    root, drawn = Tree(f"[bold]{flow.name}[/]"), set[str]()
+    for source in flow.sources.values():
+        _grow(root.add(f"{source.name}: {source.topic}{_place(source.at)}"), flow, source.name, drawn)
+    return root
+
+
+def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
+    ports = flow.stones[node].ports if node in flow.stones else ("",)
+    for port in ports:
+        for one in flow.followers(node, port):
+            text = f"{port and port + ' → '}{one.name}: {_about(one)}{_place(one.at)}"
+            if one.name in drawn:
+                branch.add(f"{text} (see above)")
+                continue
+            drawn.add(one.name)
+            _grow(branch.add(text), flow, one.name, drawn)
+
+
+def _about(stone: Stone) -> str:
+    said = next((str(stone.options[key]) for key in stone.about.needs), "")
+    return f"{stone.kind} {said}".strip()
+
+
+def _place(at: str) -> str:
+    return f" (at {at})" if at else ""
+
+
+def svg(flow: Flow) -> str:
+    """Return that tree as SVG."""
+    console = Console(width=WIDTH, record=True, file=io.StringIO())
+    console.print(tree(flow))
+    return console.export_svg(title=flow.name)

@@ -1,0 +1,104 @@
+"""Events on their way through a part of a flow, and what becomes of them.  Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, cast
+
+from confluent_kafka import Message
+
+from nightwire.core.kafka import Headers
+
+ORIGIN = ("topic", "partition", "offset")
+"""Headers that say which record an event was at first, as in the topics of filters."""
+OURS = {*ORIGIN, "flow", "flow-version", "stone"}
+
+
+class Origin(NamedTuple):
+    """The record that an event was at first; who knows it knows the event."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event.
+
+    Attributes:
+        value: Its record's value.
+        key: Its record's key.
+        origin: What it was at first.
+        headers: Further headers that it brought along.
+        stone: The window that made it; empty for others.
+        at: Index, in the batch, of the record that it is here.
+    """
+
+    value: bytes
+    key: bytes | None
+    origin: Origin
+    headers: Headers = ()
+    stone: str = ""
+    at: int = 0
+
+    @property
+    def identity(self) -> str:
+        """What tells it apart from all other events."""
+        return f"{self.origin}{self.stone and '/' + self.stone}"
+
+    def record_headers(self, flow: str, version: int) -> list[tuple[str, bytes]]:
+        """Return the headers of its record that flow *flow* writes in *version*."""
+        values = {**dict(zip(ORIGIN, self.origin, strict=True)), "flow": flow, "flow-version": version}
+        if self.stone:
+            values["stone"] = self.stone
+        return [*self.headers, *((name, str(value).encode()) for name, value in values.items())]
+
+
+def event_of(message: Message, at: int = 0) -> Event:
+    """Return the event in a Kafka record: its headers say what it was, else it is what it was."""
+    headers = cast("Sequence[tuple[str, bytes | None]]", message.headers() or ())
+    theirs = tuple((name, value or b"") for name, value in headers if name not in OURS)
+    said = {name: value or b"" for name, value in headers if name in OURS}
+    here = Origin(str(message.topic()), message.partition() or 0, message.offset() or 0)
+    stone = said.get("stone", b"").decode(errors="replace")
+    origin = here if here.topic.startswith("alerts.") else _origin(said) or here
+    return Event(message.value() or b"", message.key(), origin, theirs, stone, at)
+
+
+def _origin(said: Mapping[str, bytes]) -> Origin | None:
+    try:
+        topic, partition, offset = (said[name].decode() for name in ORIGIN)
+        return Origin(topic, int(partition), int(offset))
+    except (KeyError, ValueError):
+        return None
+
+
+@dataclass
+class Outcome:
+    """What a stone makes of some events.
+
+    Attributes:
+        passed: What leaves it, by port.
+        faults: What it could not use, and why.
+        state: What it keeps from now on, by key; None: no more.
+    """
+
+    passed: dict[str, list[Event]] = field(default_factory=dict)
+    faults: list[tuple[Event, str]] = field(default_factory=list)
+    state: dict[str, bytes] = field(default_factory=dict)
+
+
+class Runner(Protocol):
+    """Does what a stone is for."""
+
+    def run(self, events: Sequence[Event]) -> Outcome:
+        """Return what becomes of *events*."""
+        ...
+
+
+def distinct(events: Iterable[Event]) -> list[Event]:
+    """Return *events* in order, those once that came by several ways."""
+    return [*{(one.identity, one.value): one for one in events}.values()]

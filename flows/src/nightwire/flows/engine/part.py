@@ -1,0 +1,251 @@
+"""A part of a flow at work: records in, records out, positions and state, by Kafka's transactions.
+
+What is read, made and kept of a batch is committed as one, so a process that is killed loses and
+doubles nothing.  Between two batches another plan may take the place of the one at work.
+"""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as TopicPartitionOffset
+
+from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
+from nightwire.core.kafka import (
+    TRANSIENT_ERRORS,
+    TopicPartition,
+    Writer,
+    consumer,
+    producer,
+    read_to_end,
+    retry_while_unavailable,
+)
+from nightwire.flows.engine.plan import Plan, Written
+from nightwire.flows.engine.restarting import Restarting
+from nightwire.schemas.topics import flow_state
+
+BATCH = 500
+"""Most records of a transaction."""
+POLL = 0.05
+"""Longest wait for records: so soon another plan is seen. [s]"""
+HEARTBEAT = 100
+"""Time between heartbeats, and so until others notice that a part moves. [ms]"""
+TRANSACTION_TIMEOUT = 10_000
+"""After a crash, how long until Kafka drops what was half written. [ms]"""
+
+REBALANCING = frozenset(
+    {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
+)
+"""Errors that say that partitions come and go just now."""
+
+
+class PartRunner(Restarting):
+    """Runs a part of a flow until it is told to leave.
+
+    Args:
+        bootstrap: Kafka's address.
+        worker: Name of this process.
+        plan: What to do at first.
+        takeover: After a crash, how long until another worker has its partitions. [s]
+    """
+
+    def __init__(self, bootstrap: str, worker: str, plan: Plan, takeover: float) -> None:
+        super().__init__(f"flow-{plan.flow.name}-{plan.at}")
+        self._kafka, self.plan, self._takeover = bootstrap, plan, takeover
+        self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
+
+    def session(self, worked: Callable[[], None]) -> None:
+        """Work until it is time to leave."""
+        Session(self._kafka, self._id, self, self._takeover).run(self.leaving, worked)
+
+
+class Session:
+    """A consumer and a transactional producer, which live and fall together.
+
+    Args:
+        bootstrap: Kafka's address.
+        name: Of the transactions: who begins with it ends those of a predecessor.
+        part: Whose plan is run.
+        takeover: As for `PartRunner`. [s]
+    """
+
+    def __init__(self, bootstrap: str, name: str, part: PartRunner, takeover: float) -> None:
+        self._bootstrap, self._name, self._part, self._takeover = bootstrap, name, part, takeover
+        self._plan = part.plan
+        self._accounts = OffsetAccounts(self._plan.flow.group)
+        self._starts: dict[TopicPartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}
+
+    def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
+        """Work until *leave*; *worked* is called behind each batch."""
+        sink = _transactional(self._bootstrap, self._name)
+        source = consumer(
+            self._bootstrap,
+            group=self._plan.flow.group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=int(self._takeover * 1000),
+            heartbeat_interval_ms=HEARTBEAT,
+            partition_assignment_strategy="range",
+        )
+        try:
+            self._subscribe(source)
+            while not leave.is_set():
+                self._follow_plan(source)
+                messages = self._ours(source, records(source.consume(BATCH, POLL)))
+                if messages or self._starts:
+                    self._transact(source, sink, messages)
+                    worked()
+        finally:
+            source.close()
+
+    def _follow_plan(self, source: Consumer) -> None:
+        """Take the newest plan; what windows hold goes along."""
+        if (plan := self._part.plan) is self._plan:
+            return
+        before, self._plan = self._plan, plan
+        for name, window in plan.windows.items():
+            if (old := before.windows.get(name)) is not None:
+                window.held = old.held
+        if {*plan.windows} - {*before.windows}:
+            self._restore()
+        if plan.topics.keys() != before.topics.keys():
+            self._subscribe(source)
+
+    def _subscribe(self, source: Consumer) -> None:
+        source.subscribe([*self._plan.topics], on_assign=self._assigned, on_revoke=self._revoked)
+
+    def _assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
+        """Begin where the flow stopped; what is new begins as its source says, which is kept."""
+        known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
+        for one in known:
+            if one.offset < 0:
+                one.offset = self._start(source, one)
+                self._starts[one.topic, one.partition] = one.offset
+            self._next[one.topic, one.partition] = one.offset
+            self._accounts.begin((one.topic, one.partition), one.offset)
+        self._accounts.changed()
+        self._restore()
+        source.assign(known)
+
+    def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
+        """Let *partitions* go: what was read of them is committed."""
+        for one in partitions:
+            self._next.pop((one.topic, one.partition), None)
+            self._starts.pop((one.topic, one.partition), None)
+        source.unassign()
+
+    def _ours(self, source: Consumer, messages: list[Message]) -> list[Message]:
+        """Return the records that are ours, and new.
+
+        While partitions come and go there may be some of those that have gone.  Those of a topic
+        that the plan does not read are put back: the next plan may.
+        """
+        found: list[Message] = []
+        for one in messages:
+            here, offset = place(one), one.offset() or 0
+            if offset < self._next.get(here, offset + 1):
+                continue
+            if here[0] in self._plan.topics:
+                found.append(one)
+            else:
+                with suppress(KafkaException):
+                    source.seek(TopicPartitionOffset(*here, self._next[here]))
+        return found
+
+    def _start(self, source: Consumer, one: TopicPartitionOffset) -> int:
+        low, high = source.get_watermark_offsets(one, timeout=10)
+        node = self._plan.flow.sources.get(self._plan.topics.get(one.topic, ""))
+        return int(high if node is not None and node.begin == "end" else low)
+
+    def _restore(self) -> None:
+        """Read what windows hold: another worker may have kept it until now."""
+        windows = self._plan.windows
+        if not windows:
+            return
+        state: dict[str, dict[str, bytes]] = {name: {} for name in windows}
+        for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
+            stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
+            if stone in state and (value := message.value()) is not None:
+                state[stone][key] = value
+        for name, window in windows.items():
+            window.restore(state[name])
+
+    def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
+        """Write what becomes of *messages*, and that they are read, as one."""
+        sink.begin_transaction()
+        positions = {place(one): (one.offset() or 0) + 1 for one in messages}
+        offsets = [TopicPartitionOffset(*one, at) for one, at in {**self._starts, **positions}.items()]
+        try:
+            self._write(Writer(sink), messages, self._plan.run(messages))
+            sink.send_offsets_to_transaction(offsets, source.consumer_group_metadata())
+            sink.commit_transaction()
+        except KafkaException as error:
+            sink.abort_transaction(10)
+            if error.args[0].code() not in REBALANCING:
+                raise
+            self._again(source)
+            return
+        except BaseException:
+            with suppress(KafkaException):
+                sink.abort_transaction(10)
+            raise
+        self._starts = {}
+        self._next |= positions
+        self._part.problem = ""
+
+    def _again(self, source: Consumer) -> None:
+        """Go back to where the last transaction ended: partitions came and went meanwhile."""
+        self._accounts = OffsetAccounts(self._plan.flow.group)
+        for here, offset in self._next.items():
+            self._accounts.begin(here, offset)
+            with suppress(KafkaException):
+                source.seek(TopicPartitionOffset(*here, offset))
+        self._accounts.changed()
+        self._restore()
+
+    def _write(self, writer: Writer, messages: list[Message], written: Written) -> None:
+        flow = self._plan.flow
+        for topic, event in written.outputs:
+            headers = event.record_headers(flow.name, self._plan.version)
+            writer.write(topic, event.value, key=event.key, headers=headers)
+        for at, why in written.dead.items():
+            send_message_to_dead_letters(writer, messages[at], stage=flow.group, reason=why)
+        for (stone, key), value in written.state.items():
+            writer.write(flow_state(flow.name), value, key=f"{stone}/{key}".encode())
+        delivered = {event.at for _, event in written.outputs}
+        for at, one in enumerate(messages):
+            self._accounts.count(place(one), one.offset() or 0, **written.fate(at, delivered))
+        for account in self._accounts.changed():
+            write_account(writer, account)
+        writer.serve(0)
+
+
+def _transactional(bootstrap: str, name: str) -> Producer:
+    made = producer(
+        bootstrap,
+        transactional_id=name,
+        transaction_timeout_ms=TRANSACTION_TIMEOUT,
+        delivery_timeout_ms=TRANSACTION_TIMEOUT,
+        linger_ms=1,
+    )
+    made.init_transactions(30)
+    return made
+
+
+def records(messages: list[Message]) -> list[Message]:
+    """Return those of *messages* that are records.
+
+    Raises:
+        KafkaException: One is an error that does not pass by itself.
+    """
+    for one in messages:
+        error = one.error()
+        if error is not None and error.code() not in {*TRANSIENT_ERRORS, KafkaError.UNKNOWN_TOPIC_OR_PART}:
+            raise KafkaException(error)
+    return [one for one in messages if one.error() is None]
+
+
+def place(message: Message) -> TopicPartition:
+    """Return topic and partition of *message*."""
+    return str(message.topic()), message.partition() or 0

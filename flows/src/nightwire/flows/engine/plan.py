@@ -1,0 +1,173 @@
+"""The part of a flow that one worker runs: which topics it reads, and what it does with records."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Message
+
+from nightwire.filters.delivery import TransformWriter
+from nightwire.filters.language import Condition
+from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
+from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
+from nightwire.flows.engine.window import EVENT_SCHEMA, WindowRunner
+from nightwire.flows.model import ELSE, Edge, EventType, Flow, Stone, router_conditions, transform_of
+from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
+
+
+@dataclass
+class Written:
+    """What is to be written of a batch.
+
+    Attributes:
+        outputs: Events and the topics that they go to.
+        dead: Records that no stone could use, by index, and why.
+        state: What windows keep from now on, by stone and object.
+        rejected: By index, the stone that let the record go no further.
+    """
+
+    outputs: list[tuple[str, Event]] = field(default_factory=list)
+    dead: dict[int, str] = field(default_factory=dict)
+    state: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    rejected: dict[int, str] = field(default_factory=dict)
+
+    def fate(self, at: int, delivered: Collection[int]) -> dict[str, Any]:
+        """Return the class of the record *at*, as `OffsetAccounts.count` takes it."""
+        if at in delivered:
+            return {"delivered": 1}
+        return (
+            {"dead_lettered": 1} if at in self.dead else {"rejected": {self.rejected.get(at, "nowhere"): 1}}
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one part of a flow does, in one version of it.
+
+    Attributes:
+        flow: The flow.
+        version: Offset of its record in `flows`.
+        at: The part: the worker that its sources and stones name; empty for any.
+        topics: What it reads: by topic the source or stone whose events lie there.
+        runners: What its stones do, in order.
+    """
+
+    flow: Flow
+    version: int
+    at: str
+    topics: Mapping[str, str]
+    runners: Mapping[str, Runner]
+
+    def run(self, messages: Sequence[Message]) -> Written:
+        """Return what becomes of *messages*.
+
+        Raises:
+            RegistryAwayError: Ask again later.
+        """
+        written, inbox = Written(), dict[str, list[Event]]()
+        for at, message in enumerate(messages):
+            node, event = self.topics[str(message.topic())], event_of(message, at)
+            if node in self.flow.sources:
+                self._pass_on(node, "", [event], inbox, written)
+            else:
+                inbox.setdefault(node, []).append(event)
+        for name, runner in self.runners.items():
+            if events := distinct(inbox.pop(name, [])):
+                self._run(name, runner, events, inbox, written)
+        return written
+
+    def _run(
+        self, name: str, runner: Runner, events: list[Event], inbox: dict[str, list[Event]], written: Written
+    ) -> None:
+        outcome: Outcome = runner.run(events)
+        written.dead |= {event.at: f"{name}: {why}" for event, why in outcome.faults}
+        written.state |= {(name, key): value for key, value in outcome.state.items()}
+        gone = {one.at for one in events} - {one.at for some in outcome.passed.values() for one in some}
+        written.rejected |= dict.fromkeys(gone, name)
+        for port, passed in outcome.passed.items():
+            self._pass_on(name, port, passed, inbox, written)
+
+    def _pass_on(
+        self, node: str, port: str, events: list[Event], inbox: dict[str, list[Event]], written: Written
+    ) -> None:
+        """Give what leaves *node* to those that come next: stones here, or topics."""
+        followers = [*self.flow.followers(node, port)]
+        if not followers:
+            written.rejected |= dict.fromkeys((one.at for one in events), f"{node}.{port}" if port else node)
+        for one in followers:
+            if one.name in self.runners:
+                inbox.setdefault(one.name, []).extend(events)
+            else:
+                topic = one.options["topic"] if one.kind == "topic" else self.flow.queue(one.name)
+                written.outputs.extend((topic, event) for event in events)
+
+    @property
+    def windows(self) -> Mapping[str, WindowRunner]:
+        """Its windows, by stone."""
+        return {name: one for name, one in self.runners.items() if isinstance(one, WindowRunner)}
+
+
+def inside(flow: Flow, at: str) -> list[Stone]:
+    """Return the stones of a part: those that run in Kafka, at one worker."""
+    return [one for one in flow.stones.values() if one.at == at and not one.about.terminal]
+
+
+def queues(flow: Flow) -> list[str]:
+    """Return the topics that a flow needs between its parts, and before what leaves Kafka."""
+    return [flow.queue(one.name) for one in flow.stones.values() if _apart(flow, one)]
+
+
+def _apart(flow: Flow, stone: Stone) -> bool:
+    if stone.about.terminal:
+        return stone.about.outside
+    return any(flow.at(edge.node) != stone.at for edge in stone.inputs)
+
+
+def compile_part(
+    flow: Flow,
+    version: int,
+    at: str,
+    *,
+    types: Mapping[Edge, EventType],
+    topics: Collection[str],
+    registry: SchemaRegistry,
+) -> Plan:
+    """Return what part *at* of *flow* does.
+
+    What waits in the queue of a stone is read by whoever has the stone, though it may run in one
+    process with those before it by now.
+
+    Args:
+        flow: The flow, checked.
+        version: Its version.
+        at: Which part: a worker's name, or empty.
+        types: What goes along its edges.
+        topics: Names of those that there are, queues among them.
+        registry: Knows schemas, and gives ids to new ones.
+
+    Raises:
+        FilterError: A condition is none.
+        SchemaError: A schema cannot be registered.
+    """
+    runners = {one.name: _runner(flow, one, types, registry) for one in inside(flow, at)}
+    sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
+    waiting = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
+    return Plan(flow, version, at, sources | waiting, runners)
+
+
+def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry) -> Runner:
+    of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
+    match stone.kind:
+        case "filter":
+            return Sorter({"": Condition(stone.options["where"], of)}, None, decoder)
+        case "router":
+            conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
+            return Sorter(conditions, ELSE, decoder)
+        case "transform":
+            return TransformRunner(
+                transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)
+            )
+        case "window":
+            number = registry.register(f"{flow.queue(stone.name)}-value", EVENT_SCHEMA)
+            return WindowRunner(flow.name, stone, survey(of), decoder, number)
+    return SplitRunner()

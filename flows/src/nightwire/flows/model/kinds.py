@@ -1,0 +1,95 @@
+"""The kinds of stones, and what each asks for.  Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nightwire.core.cli import parse_duration
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of stone.
+
+    Attributes:
+        needs: Its options and their types, which have to be given.
+        takes: … which may be given.
+        alerts: Whether it looks into alerts, so that others' events do not fit.
+        terminal: Whether events end there.
+        outside: Whether they leave Kafka there, at least once.
+    """
+
+    needs: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
+    takes: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
+    alerts: bool = False
+    terminal: bool = False
+    outside: bool = False
+
+
+Types = type | tuple[type, ...]
+
+
+def _outside(needs: Mapping[str, Types], **takes: Types) -> Kind:
+    return Kind(needs, {**PATIENCE, **takes}, terminal=True, outside=True)
+
+
+PATIENCE: Mapping[str, type] = {"give_up": str}
+"""What every terminal outside Kafka takes: how long it tries one event."""
+FUNCTIONS = ("count", "mean", "min", "max", "sum")
+"""What a window can compute."""
+NUMBER = (int, float)
+
+KINDS: Mapping[str, Kind] = {
+    "filter": Kind({"where": str}, alerts=True),
+    "transform": Kind(takes={"drop": list, "means": list, "lite": bool}, alerts=True),
+    "router": Kind({"by": str, "values": list}, alerts=True),
+    "split": Kind(),
+    "window": Kind(
+        {"within": str, "function": str},
+        {"by": str, "value": str, "above": NUMBER, "below": NUMBER},
+        alerts=True,
+    ),
+    "topic": Kind({"topic": str}, terminal=True),
+    "webhook": _outside({"url": str}, secret=str),
+    "slack": _outside({"url": str, "text": str}),
+    "email": _outside({"to": (str, list)}, subject=str, text=str),
+    "file": _outside({"path": str}),
+    "database": _outside({"database": str, "table": str}),
+}
+
+SHARED = {"kind", "from", "at"}
+"""Keys of every stone."""
+DURATIONS = ("within", "give_up")
+
+
+def wrong_option(kind: Kind, name: str, value: object) -> str | None:
+    """Return the error in the option *name* of a stone; None where there is none."""
+    wanted = {**kind.needs, **kind.takes}.get(name)
+    if wanted is None:
+        known = ", ".join(sorted({*kind.needs, *kind.takes, *SHARED}))
+        return f"{name} is none of its keys, which are {known}"
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        types = wanted if isinstance(wanted, tuple) else (wanted,)
+        return f"{name} = {value!r} is no {' or '.join(one.__name__ for one in types)}"
+    return _wrong_text(name, value)
+
+
+def _wrong_text(name: str, value: object) -> str | None:
+    if name == "function" and value not in FUNCTIONS:
+        return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
+    if name == "url" and not str(value).startswith(("https://", "http://", "env:")):
+        return f"url = {value!r} begins with none of https://, http://, env:NIGHTWIRE_FLOW_"
+    if name in DURATIONS:
+        try:
+            seconds(str(value))
+        except ValueError as error:
+            return f"{name}: {error}"
+    return None
+
+
+def seconds(text: str) -> float:
+    """Return the duration in *text*. [s]
+
+    Raises:
+        ValueError: It is none.
+    """
+    return parse_duration(text).total_seconds()

@@ -1,0 +1,62 @@
+"""Terminals outside Kafka: at least once, with a key by which an event counts once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from nightwire.flows.model import Stone
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, view
+
+__all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "view"]
+
+
+class Terminal(Protocol):
+    """Where events leave."""
+
+    def deliver(self, event: EventView) -> None:
+        """Hand *event* over; on return it is taken.
+
+        Raises:
+            Unavailable: It was not taken; asking again may help.
+            Refused: It will never be.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker allows to flows.
+
+    Attributes:
+        inside: Whether webhooks may lead to private networks and to this machine.
+        files: The folder of files; None for none.
+    """
+
+    inside: bool = False
+    files: Path | None = None
+
+
+def open_terminal(stone: Stone, limits: Limits) -> Terminal:
+    """Return the terminal that *stone* describes."""
+    from nightwire.flows.terminals.mail import Mail
+    from nightwire.flows.terminals.webhook import Webhook
+
+    given = stone.options
+    match stone.kind:
+        case "webhook":
+            return Webhook(given["url"], limits.inside, given.get("secret", ""))
+        case "slack":
+            return Webhook(given["url"], limits.inside, template=given["text"])
+        case "email":
+            to = [given["to"]] if isinstance(given["to"], str) else given["to"]
+            texts = {"subject": given.get("subject"), "template": given.get("text")}
+            return Mail(to, **{name: text for name, text in texts.items() if text})
+    from nightwire.flows.terminals.stores import Lines, Rows
+
+    if stone.kind == "file":
+        return Lines(limits.files, given["path"])
+    return Rows(given["database"], given["table"])

@@ -1,0 +1,76 @@
+"""Where a webhook may go: its host is resolved once, judged, and connected to as judged.
+
+Whoever may write a flow could else make a worker ask what only its own network may ask (server-side
+request forgery).  Redirects are not followed for the same reason.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import httpx
+
+from nightwire.flows.terminals.outgoing import Refused, Unavailable
+
+
+@dataclass(frozen=True)
+class PinnedUrl:
+    """A URL and the address that its host has.
+
+    Attributes:
+        url: The URL, as it was given.
+        address: Where to connect to.
+    """
+
+    url: httpx.URL
+    address: str
+
+    def request(self, body: bytes, headers: dict[str, str]) -> httpx.Request:
+        """Return a POST of *body* to the address, with the host's own name in it."""
+        port = f":{self.url.port}" if self.url.port else ""
+        literal = f"[{self.address}]" if ":" in self.address else self.address
+        return httpx.Request(
+            "POST",
+            self.url.copy_with(host=literal),
+            headers={"host": f"{self.url.host}{port}", **headers},
+            content=body,
+            extensions={"sni_hostname": self.url.host},
+        )
+
+
+def pinned(url: str, *, inside: bool) -> PinnedUrl:
+    """Return *url* with an address of its host.
+
+    Args:
+        url: ``https://HOST…`` or ``http://HOST…``.
+        inside: Whether addresses of private networks and of this machine are allowed.
+
+    Raises:
+        Refused: It is no such URL, or leads inside.
+        Unavailable: Its host is not known just now.
+    """
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise Refused(f"{url[:80]!r} is no URL: {error}") from error
+    if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo:
+        raise Refused(f"{url[:80]!r} is no http or https URL without a password")
+    default = 443 if parsed.scheme == "https" else 80
+    try:
+        found = socket.getaddrinfo(parsed.host, parsed.port or default, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"{parsed.host} has no address: {error}") from error
+    addresses = [str(one[4][0]) for one in found]
+    if not inside and (bad := next(_inside(addresses), None)):
+        raise Refused(f"{parsed.host} is {bad}, an address inside: refused without --allow-inside")
+    return PinnedUrl(parsed, addresses[0])
+
+
+def _inside(addresses: Iterable[str]) -> Iterator[str]:
+    """Yield those of *addresses* that are not the Internet's."""
+    for text in addresses:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+        if not (address.is_global and mapped.is_global) or address.is_multicast:
+            yield text

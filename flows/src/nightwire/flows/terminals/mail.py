@@ -1,0 +1,74 @@
+"""E-mail: an event is a message, whose id is the event's."""
+
+import os
+import smtplib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email.message import EmailMessage
+from email.utils import formatdate
+from hashlib import sha256
+
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
+
+SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
+"""Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""
+TIMEOUT = 20.0
+"""Longest wait for an answer. [s]"""
+
+
+@dataclass(frozen=True)
+class Mail:
+    """Sends events to people.
+
+    Attributes:
+        to: Their addresses.
+        subject: With fields, as ``${object}``.
+        template: The text, with fields; empty for JSON.
+    """
+
+    to: Sequence[str]
+    subject: str = "nightwire: ${id}"
+    template: str = ""
+
+    def deliver(self, event: EventView) -> None:
+        """Send *event*.
+
+        Raises:
+            Unavailable: It was not taken; asking again may help.
+            Refused: It will never be.
+        """
+        host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
+        try:
+            with smtplib.SMTP(host, int(port), timeout=TIMEOUT) as server:
+                if server.has_extn("starttls"):
+                    server.starttls()
+                server.send_message(self.message(event))
+        except smtplib.SMTPResponseException as error:
+            if 500 <= error.smtp_code < 600:
+                raise Refused(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
+            raise Unavailable(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
+        except (OSError, smtplib.SMTPException) as error:
+            raise Unavailable(f"{host}: {error}") from error
+
+    def message(self, event: EventView) -> EmailMessage:
+        """Return *event* as a message.
+
+        Raises:
+            Refused: It cannot be one.
+        """
+        made = EmailMessage()
+        sender = os.environ.get(SENDER, "nightwire@localhost")
+        try:
+            made["From"], made["To"] = sender, ", ".join(self.to)
+            made["Subject"] = " ".join(event.text(self.subject).split())
+        except ValueError as error:
+            raise Refused(f"no headers of a message: {error}") from error
+        made["Date"] = formatdate()
+        made["Message-ID"] = (
+            f"<{sha256(event.identity.encode()).hexdigest()[:32]}@{sender.partition('@')[2]}>"
+        )
+        made.set_content(event.text(self.template) if self.template else event.body().decode())
+        return made
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,100 @@
+"""An event as those outside Kafka see it, why they do not take it, and secrets of theirs.
+
+``env:NIGHTWIRE_FLOW_…`` in a flow names a variable of the worker, so no secret lies in Kafka.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from string import Template
+from typing import Any
+
+from nightwire.schemas import AlertDecoder
+
+BEFORE = "env:"
+PREFIX = "NIGHTWIRE_FLOW_"
+"""Begins the names of variables that flows may use: the others are the worker's own."""
+
+
+class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
+    """Not now: asking again may help."""
+
+
+class Refused(Exception):  # noqa: N818
+    """Never: the event goes to dead letters at once."""
+
+
+@dataclass(frozen=True)
+class EventView:
+    """An event on its way out.
+
+    Attributes:
+        identity: Tells it apart from all others, through all attempts: the idempotency key.
+        flow: Which flow sends it.
+        fields: What it says.
+    """
+
+    identity: str
+    flow: str
+    fields: Mapping[str, Any]
+
+    def body(self) -> bytes:
+        """Return it as JSON."""
+        made = {"id": self.identity, "flow": self.flow, "event": self.fields}
+        return json.dumps(made, separators=(",", ":")).encode()
+
+    def text(self, template: str) -> str:
+        """Return *template* with fields in place of ``${diaSource.psfFlux}``; unknown ones stay."""
+        return FieldTemplate(template).safe_substitute({"id": self.identity, **dict(_paths("", self.fields))})
+
+
+class FieldTemplate(Template):
+    """A text with dotted names in it."""
+
+    braceidpattern = r"(?a:[_A-Za-z][\w.]*)"
+
+
+def view(value: bytes, identity: str, flow: str, decoder: AlertDecoder) -> EventView:
+    """Return the event that *value* holds: without its stamps, NaN as null.
+
+    Raises:
+        DecodeError: It holds none.
+        RegistryAwayError: Its schema cannot be had just now.
+    """
+    return EventView(identity, flow, _plain(decoder.decode(value).alert))
+
+
+def _plain(value: Any) -> Any:
+    """Return *value* as JSON can hold it; bytes as how many there are."""
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    if isinstance(value, bytes):
+        return {"bytes": len(value)}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _paths(before: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        yield f"{before}{name}", value
+        if isinstance(value, Mapping):
+            yield from _paths(f"{before}{name}.", value)
+
+
+def secret(text: str) -> str:
+    """Return *text*, or the value of the variable that it names.
+
+    Raises:
+        Unavailable: There is no such variable, or flows may not use it.
+    """
+    if not text.startswith(BEFORE):
+        return text
+    name = text.removeprefix(BEFORE)
+    if not name.startswith(PREFIX) or name not in os.environ:
+        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {PREFIX}")
+    return os.environ[name]

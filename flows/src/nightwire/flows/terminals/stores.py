@@ -1,0 +1,100 @@
+"""Files and databases: an event is a line, or a row with its identity as key."""
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import sqlalchemy as sql
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
+
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Appends events to a file, a JSON object a line; after a crash one may be there twice.
+
+    Attributes:
+        folder: Where the worker allows files; None: nowhere.
+        path: The file's path there.
+    """
+
+    folder: Path | None
+    path: str
+
+    def deliver(self, event: EventView) -> None:
+        """Append *event*; on return the disk has it.
+
+        Raises:
+            Unavailable: The disk does not take it.
+            Refused: Such a file is not allowed.
+        """
+        if self.folder is None:
+            raise Refused("this worker writes no files: start it with --files FOLDER")
+        file = (self.folder / self.path).resolve()
+        if not file.is_relative_to(self.folder.resolve()):
+            raise Refused(f"{self.path!r} leads out of the folder of files")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("ab") as out:
+                out.write(event.body() + b"\n")
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise Unavailable(str(error)) from error
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Rows:
+    """Inserts events into a table, each once: columns id, flow, event (JSON).
+
+    Attributes:
+        url: SQLAlchemy's, or the variable that holds it.
+        name: The table's name; it is made where it is missing.
+    """
+
+    url: str
+    name: str
+
+    @cached_property
+    def _table(self) -> sql.Table:
+        columns = (
+            sql.Column("id", sql.String(255), primary_key=True),
+            sql.Column("flow", sql.String(36), nullable=False),
+            sql.Column("event", sql.Text, nullable=False),
+        )
+        return sql.Table(self.name, sql.MetaData(), *columns)
+
+    @cached_property
+    def _engine(self) -> sql.Engine:
+        engine = sql.create_engine(secret(self.url))
+        self._table.metadata.create_all(engine)
+        return engine
+
+    def deliver(self, event: EventView) -> None:
+        """Insert *event*, unless it is there.
+
+        Raises:
+            Unavailable: The database does not take it.
+            Refused: There can be no such database.
+        """
+        row = {"id": event.identity, "flow": event.flow, "event": json.dumps(event.fields)}
+        try:
+            with self._engine.begin() as connection:
+                connection.execute(self._table.insert(), row)
+        except IntegrityError:
+            return  # it is there
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
+            raise Refused(f"no database: {error}") from error
+        except SQLAlchemyError as error:
+            raise Unavailable(str(error)) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        if "_engine" in vars(self):
+            self._engine.dispose()

@@ -1,0 +1,290 @@
+"""Flows at work on a real Kafka: killed, changed, moved, and with receivers that fail."""
+
+import json
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from flows.tests.receivers import receiver
+from flows.tests.running import (
+    Arrivals,
+    Stream,
+    identities,
+    records_in,
+    rewound,
+    wait_for,
+    worker,
+    write_alerts,
+)
+from nightwire.core.accounting import discrepancies, read_accounts, totals
+from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.filters.authoring.notify import check_url, flow_name, notify
+from nightwire.filters.language import FilterError
+from nightwire.flows.commands import flow as verb
+from nightwire.flows.log import read_flows, write_flow
+from nightwire.schemas import AlertDecoder, SchemaRegistry
+from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings, filter_topic, flow_queue, settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+class Site:
+    """Topics and a flow's name that are one test's own."""
+
+    def __init__(self, kafka: str) -> None:
+        ensure_topics(kafka, [settings(one) for one in ("flows", "directory")])
+        mark = secrets.token_hex(3)
+        self.kafka, self.flow = kafka, f"f{mark}"
+        self.source, self.out = f"filter.ann.{mark}", f"broker.ann.{mark}"
+        ensure_topics(kafka, [TopicSettings(self.source, 4), settings(self.out)])
+        self.arrivals = Arrivals(kafka, self.out)
+
+    def text(self, stones: str, *, at: str = "") -> str:
+        """Return a flow that reads the source from its start."""
+        source = f'[sources.sky]\ntopic = "{self.source}"\nsurvey = "sim"\nbegin = "start"\n'
+        return f'name = "{self.flow}"\n{source}{place(at)}{stones}'
+
+    def up(self, stones: str, *, at: str = "") -> int:
+        """Run it; return its version."""
+        return write_flow(self.kafka, self.flow, self.text(stones, at=at))
+
+    def arrived(self) -> list[tuple[bytes, ...]]:
+        """Return which alerts are in the topic that it writes."""
+        return identities(self.arrivals.so_far())
+
+    def rows(self, stage: str) -> list[tuple[int, int, int, int]]:
+        """Return what a stage has read, delivered, rejected and sent to dead letters."""
+        mine = [one for one in read_accounts(self.kafka) if one.stage == stage]
+        assert discrepancies(mine) == []
+        return [(one.read, one.delivered, one.rejected, one.dead_lettered) for one in totals(mine)]
+
+    def dead(self) -> dict[str, str]:
+        """Return which records of it are in dead letters, once at least, and why."""
+        letters = map(headers_of, records_in(self.kafka, DEAD_LETTERS))
+        mine = [one for one in letters if self.flow in one["stage"].decode()]
+        return {one["source"].decode(): one["reason"].decode() for one in mine}
+
+
+@pytest.fixture
+def site(kafka: str) -> Iterator[Site]:
+    """Yield a site; its flow ends with the test."""
+    one = Site(kafka)
+    yield one
+    one.arrivals.close()
+    write_flow(kafka, one.flow, None)
+
+
+def place(at: str) -> str:
+    return f'at = "{at}"\n' if at else ""
+
+
+def out(site: Site, node: str) -> str:
+    """Return the terminal that writes what leaves *node*."""
+    return f'[stones.out]\nkind = "topic"\nfrom = "{node}"\ntopic = "{site.out}"\n'
+
+
+def chain(site: Site, number: int, *places: str) -> str:
+    """Return two stones in an order, and with a condition, that depend on *number*."""
+    first, second, last = ("sky", "one", "two") if number % 2 else ("two", "sky", "one")
+    one, two = (*map(place, places), "", "")[:2]
+    return (
+        f'[stones.one]\nkind = "filter"\nfrom = "{first}"\nwhere = "snr > {number % 7}"\n{one}'
+        f'[stones.two]\nkind = "split"\nfrom = "{second}"\n{two}{out(site, last)}'
+    )
+
+
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(site: Site, tmp_path: Path) -> None:
+    bright = '[stones.bright]\nkind = "filter"\nfrom = "sky"\nwhere = "diaSourceId <> 7"\n'
+    site.up(bright + out(site, "bright"))
+    stream = Stream(site.kafka, site.source, 200)
+    stream.start()
+    for _ in range(2):
+        with worker(tmp_path / "log", site.kafka, "one"):
+            have = len(site.arrived())
+            wait_for(lambda have=have: len(site.arrived()) > have + 50, tmp_path / "log")
+    count = stream.end()
+    with worker(tmp_path / "log", site.kafka, "one"):
+        wait_for(lambda: len(site.arrived()) >= count - 1, tmp_path / "log")
+        wait_for(lambda: site.rows(f"flow.{site.flow}")[0][0] == count)
+    assert Counter(site.arrived()).most_common(1)[0][1] == 1
+    assert site.rows(f"flow.{site.flow}") == [(count, count - 1, 1, 0)]
+
+
+@pytest.mark.parametrize("changes", [6, pytest.param(100, marks=pytest.mark.proof)])
+def test_a_flow_changes_and_moves_under_load(site: Site, tmp_path: Path, changes: int) -> None:
+    """Text, edges and places change; each change is seen before the next is made."""
+
+    def seen(version: int) -> bool:
+        return any(int(headers_of(one)["flow-version"]) >= version for one in site.arrivals.so_far()[-50:])
+
+    with worker(tmp_path / "a", site.kafka, "a"), worker(tmp_path / "b", site.kafka, "b"):
+        stream = Stream(site.kafka, site.source, 100)
+        stream.start()
+        for number in range(changes):
+            places = ("ab"[number % 2], ("", "a", "b")[number % 3])
+            version = site.up(chain(site, number, *places), at=("", "b", "a")[number % 3])
+            wait_for(lambda version=version: seen(version), tmp_path / "a")
+        count = stream.end()
+        wait_for(lambda: len(site.arrived()) >= count, tmp_path / "a")
+    assert Counter(site.arrived()).most_common(1)[0][1] == 1
+    assert len(site.arrived()) == count
+
+
+def decoded(site: Site, registry: str, cache: Path) -> list[dict[str, Any]]:
+    """Return the events in the topic that a flow writes."""
+    with SchemaRegistry(registry, cache_dir=cache) as schemas:
+        decoder = AlertDecoder(schemas)
+        return [decoder.decode(one.value() or b"").alert for one in records_in(site.kafka, site.out)]
+
+
+WINDOW = """[stones.often]
+kind = "window"
+from = "sky"
+within = "1h"
+function = "count"
+above = 2
+"""
+
+
+def test_a_window_names_its_causes_and_survives_a_kill(
+    site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
+) -> None:
+    """Ninety-seven objects have two alerts each, the worker is killed, each gets three more."""
+    with serve_registry(site.kafka) as registry:
+        site.up(WINDOW + out(site, "often"))
+        write_alerts(site.kafka, site.source, range(1, 195), midpointMjdTai=60_000.0)
+        with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
+            wait_for(lambda: sum(one[0] for one in site.rows(f"flow.{site.flow}")) == 194, tmp_path / "log")
+        write_alerts(site.kafka, site.source, range(195, 292), midpointMjdTai=60_000.01)
+        write_alerts(site.kafka, site.source, range(292, 486), midpointMjdTai=60_000.02)
+        with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
+            wait_for(lambda: sum(one[0] for one in site.rows(f"flow.{site.flow}")) == 485, tmp_path / "log")
+        said = decoded(site, registry, tmp_path)
+    assert Counter(one["object"] for one in said) == {str(number): 1 for number in range(1, 98)}
+    first = next(one for one in said if one["object"] == "2")
+    assert (first["value"], first["begin"], first["end"]) == (3.0, 60_000.0, 60_000.01)
+    assert [one["alert"] for one in first["causes"]] == ["1", "98", "195"]
+    assert {one["topic"] for one in first["causes"]} == {site.source}
+
+
+def test_a_router_and_a_transform(
+    site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
+) -> None:
+    stones = """[stones.small]
+kind = "transform"
+from = "bands.g"
+lite = true
+[stones.bands]
+kind = "router"
+from = "sky"
+by = "band"
+values = ["g", "r"]
+"""
+    with serve_registry(site.kafka) as registry:
+        site.up(stones + out(site, "small"))
+        write_alerts(site.kafka, site.source, range(1, 21), band="g")
+        write_alerts(site.kafka, site.source, range(21, 31), band="r")
+        with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
+            wait_for(lambda: site.rows(f"flow.{site.flow}") == [(30, 20, 10, 0)], tmp_path / "log")
+        said = decoded(site, registry, tmp_path)
+    assert {one["diaSource"]["band"] for one in said} == {"g"}
+    assert "cutoutScience" not in said[0]
+
+
+def hook(name: str, url: str, more: str = "") -> str:
+    return f'[stones.{name}]\nkind = "webhook"\nfrom = "sky"\nurl = "{url}"\n{more}'
+
+
+def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_path: Path) -> None:
+    """One webhook answers, one is down until it answers, one is given up, one hangs."""
+    with receiver() as good, receiver() as late, receiver() as broken, receiver() as hung:
+        late.status = broken.status = 500
+        hung.hang.set()
+        broken_hook = hook("broken", broken.url, 'give_up = "1s"\n')
+        site.up(hook("good", good.url) + hook("late", late.url) + broken_hook + hook("hung", hung.url))
+        write_alerts(site.kafka, site.source, range(1, 4))
+        with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+            wait_for(lambda: len(good.got) == 3 and late.refused > 1, tmp_path / "log")
+            wait_for(lambda: site.rows(flow_queue(site.flow, "good")) == [(3, 3, 0, 0)], tmp_path / "log")
+        # as a kill between accounts and commit does:
+        wait_for(lambda: rewound(site.kafka, flow_queue(site.flow, "good"), 1))
+        with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+            wait_for(lambda: len(site.dead()) == 3, tmp_path / "log")
+            late.status = 200
+            hung.hang.clear()
+            wait_for(lambda: len(set(late.ids)) == len(set(hung.ids)) == 3, tmp_path / "log")
+            for name in ("late", "good"):
+                queue = flow_queue(site.flow, name)
+                wait_for(lambda queue=queue: site.rows(queue) == [(3, 3, 0, 0)], tmp_path / "log")
+            wait_for(lambda: len(good.got) == 5, tmp_path / "log")
+    assert {one.partition(",")[0] for one in site.dead().values()} == {"answers 500"}
+    assert site.rows(flow_queue(site.flow, "broken")) == [(3, 0, 0, 3)]
+    assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 4)
+
+
+def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path) -> None:
+    with receiver() as inside:
+        site.up(hook("inside", inside.url))
+        write_alerts(site.kafka, site.source, range(1, 3))
+        with worker(tmp_path / "log", site.kafka, "careful"):
+            wait_for(lambda: len(site.dead()) == 2, tmp_path / "log")
+    assert inside.got == []
+    assert all("an address inside" in one for one in site.dead().values())
+
+
+def test_the_verbs(site: Site, tmp_path: Path) -> None:
+    """A flow is checked, goes up, is shown, pauses, goes on where it stopped, and ends."""
+    os.environ.pop("KAFKA_BOOTSTRAP_SERVERS", None)
+
+    def said(*words: str, code: int = 0) -> str:
+        result = CliRunner().invoke(verb, [*words, "--bootstrap", site.kafka])
+        assert result.exit_code == code, result.output
+        return result.output
+
+    file = tmp_path / "flow.toml"
+    file.write_text(site.text(out(site, "nowhere")))
+    assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
+    file.write_text(site.text(out(site, "sky")))
+    assert f"out: topic {site.out}" in said("check", str(file))
+    with worker(tmp_path / "log", site.kafka, "one"):
+        assert "is up in version" in said("up", str(file))
+        write_alerts(site.kafka, site.source, range(1, 11))
+        wait_for(lambda: len(site.arrived()) == 10, tmp_path / "log")
+        said("pause", site.flow)
+        wait_for(lambda: b"left" in (tmp_path / "log").read_bytes(), tmp_path / "log")
+        assert {one["name"]: one["state"] for one in json.loads(said("list", "--json"))}[
+            site.flow
+        ] == "paused"
+        write_alerts(site.kafka, site.source, range(11, 21))
+        said("up", site.flow)
+        wait_for(lambda: len(site.arrived()) == 20, tmp_path / "log")
+    said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    assert "is down" in said("down", site.flow)
+    assert site.flow not in read_flows(site.kafka)
+    assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+
+
+def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:
+    """What `nightwire filter submit --notify` writes; its topic is made with the first alert."""
+    owner, name = "ann-of-the-southern-sky", f"{site.flow}-bright"
+    site.flow = flow_name(owner, name)
+    topic = filter_topic(owner, name)
+    with receiver() as page, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+        assert notify(site.kafka, owner, name, topic, page.url) == site.flow
+        ensure_topics(site.kafka, [settings(topic)])
+        write_alerts(site.kafka, topic, range(1, 4))
+        wait_for(lambda: len(set(page.ids)) == 3, tmp_path / "log")
+    assert len(site.flow) <= 36
+
+
+def test_what_can_be_no_page_is_told() -> None:
+    with pytest.raises(FilterError, match="--notify"):
+        check_url("ftp://example.org")

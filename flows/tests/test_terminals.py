@@ -1,0 +1,181 @@
+"""Terminals outside Kafka: what they send, and to whom they do not."""
+
+import json
+import sqlite3
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from standardwebhooks import Webhook as StandardWebhook
+
+from flows.tests.receivers import receiver
+from flows.tests.running import alert
+from nightwire.core.runtime import free_port
+from nightwire.flows.model import Stone
+from nightwire.flows.terminals import Limits, Refused, Unavailable, open_terminal, view
+from nightwire.flows.terminals.address import pinned
+from nightwire.schemas import AlertDecoder, SchemaRegistry
+
+EVENT = view(alert(7, band="g"), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
+INSIDE = Limits(inside=True)
+SECRET = "whsec_bmlnaHR3aXJlIG5pZ2h0d2lyZSE="  # noqa: S105
+
+
+def stone(kind: str, **options: Any) -> Stone:
+    """Return a terminal."""
+    return Stone("out", kind, (), options=options)
+
+
+def test_a_webhook_gets_a_signed_event_with_its_key() -> None:
+    with receiver() as server:
+        open_terminal(stone("webhook", url=server.url, secret=SECRET), INSIDE).deliver(EVENT)
+    [(headers, body)] = server.got
+    StandardWebhook(SECRET).verify(body, headers)
+    assert headers["idempotency-key"] == "alerts.sim/0/7"
+    assert headers["host"] == server.url.split("/")[2]
+    assert json.loads(body)["event"]["diaSource"]["band"] == "g"
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [(500, Unavailable), (503, Unavailable), (429, Unavailable), (404, Refused), (302, Refused)],
+)
+def test_answers_that_are_no_yes(status: int, error: type[Exception]) -> None:
+    with receiver() as server:
+        server.status, server.location = status, server.url if status == 302 else ""
+        with pytest.raises(error, match=f"answers {status}"):
+            open_terminal(stone("webhook", url=server.url), INSIDE).deliver(EVENT)
+    assert server.refused == 1  # the redirect to itself was not followed
+
+
+def test_nobody_there_is_asked_again() -> None:
+    with receiver() as server:
+        url = server.url
+    with pytest.raises(Unavailable, match="no answer"):
+        open_terminal(stone("webhook", url=url), INSIDE).deliver(EVENT)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://[::ffff:10.0.0.1]/",
+        "http://10.1.2.3/",
+        "http://192.168.1.1/",
+        "http://169.254.169.254/latest/meta-data",
+        "http://0x7f.1/",
+        "http://2130706433/",
+        "http://224.0.0.1/",
+        "http://0.0.0.0/",
+    ],
+)
+def test_addresses_inside_are_refused(url: str) -> None:
+    with pytest.raises(Refused, match="an address inside"):
+        pinned(url, inside=False)
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://example.org/", "file:///etc/passwd", "http://", "http://a:b@c/", "http://a\nb/"]
+)
+def test_what_is_no_webhook_is_refused(url: str) -> None:
+    with pytest.raises(Refused):
+        pinned(url, inside=True)
+
+
+def test_an_address_outside_is_connected_to_as_it_was_judged() -> None:
+    request = pinned("https://8.8.8.8:8443/x?y=1", inside=False).request(b"", {})
+    assert (request.url.host, request.headers["host"]) == ("8.8.8.8", "8.8.8.8:8443")
+
+
+def test_slack_gets_a_text() -> None:
+    with receiver() as server:
+        text = "object ${diaSource.diaObjectId} in ${diaSource.band}, ${nothing}"
+        open_terminal(stone("slack", url=server.url, text=text), INSIDE).deliver(EVENT)
+    assert json.loads(server.got[0][1]) == {"text": "object 8 in g, ${nothing}"}
+
+
+def test_secrets_are_variables_for_flows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_SASL_PASSWORD", "swordfish")
+    with receiver() as server:
+        monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", server.url)
+        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+        with pytest.raises(Unavailable, match="begins with NIGHTWIRE_FLOW_"):
+            open_terminal(stone("webhook", url="env:KAFKA_SASL_PASSWORD"), INSIDE).deliver(EVENT)
+    assert len(server.got) == 1
+
+
+class Letters:
+    """Takes mail, or refuses it with *answer*."""
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+        self.answer = "250 OK"
+
+    async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
+        """Take a message."""
+        self.got.append(envelope.content.decode())
+        return self.answer
+
+
+def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = Letters()
+    server = Controller(letters, hostname="127.0.0.1", port=free_port())
+    server.start()
+    try:
+        monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.port}")
+        mail = open_terminal(stone("email", to="ann@example.org", subject="${diaSource.band}"), INSIDE)
+        mail.deliver(EVENT)
+        mail.deliver(EVENT)
+        letters.answer = "451 later"
+        with pytest.raises(Unavailable, match="451"):
+            mail.deliver(EVENT)
+        letters.answer = "550 never"
+        with pytest.raises(Refused, match="550"):
+            mail.deliver(EVENT)
+    finally:
+        server.stop()
+    assert "Subject: g" in letters.got[0]
+    ids = {line for one in letters.got for line in one.splitlines() if line.startswith("Message-ID")}
+    assert len(ids) == 1
+
+
+def test_a_subject_with_a_line_break_is_one_line() -> None:
+    from nightwire.flows.terminals.mail import Mail
+
+    made = Mail(["ann@example.org"], "a\r\nBcc: eve@example.org").message(EVENT)
+    assert isinstance(made, EmailMessage)
+    assert made["Bcc"] is None
+
+
+def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None:
+    limits = Limits(files=tmp_path / "out")
+    open_terminal(stone("file", path="bright/a.jsonl"), limits).deliver(EVENT)
+    [line] = (tmp_path / "out/bright/a.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == EVENT.identity
+    with pytest.raises(Refused, match="leads out"):
+        open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
+    with pytest.raises(Refused, match="--files"):
+        open_terminal(stone("file", path="a"), Limits()).deliver(EVENT)
+
+
+def test_a_database_has_each_event_once(tmp_path: Path) -> None:
+    rows = open_terminal(stone("database", database=f"sqlite:///{tmp_path}/a.db", table="bright"), INSIDE)
+    rows.deliver(EVENT)
+    rows.deliver(EVENT)
+    rows.close()
+    [(key, flow, event)] = sqlite3.connect(tmp_path / "a.db").execute("SELECT * FROM bright").fetchall()
+    assert (key, flow) == (EVENT.identity, "bright")
+    assert json.loads(event)["diaSource"]["band"] == "g"
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("nosuch://x", Refused), ("no url", Refused), ("sqlite:////no/such/folder/a", Unavailable)],
+)
+def test_databases_that_cannot_be(url: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        open_terminal(stone("database", database=url, table="t"), INSIDE).deliver(EVENT)
