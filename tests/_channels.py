@@ -1,5 +1,6 @@
 """Sources that write channels, and readers of them, for tests: real writers, real Kafka."""
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -127,14 +128,21 @@ def by_channel(*some: Receiver) -> bool:
     return all(one.reader.way.startswith("channel bright of") for one in some)
 
 
-KILLED = f"""
+ELSEWHERE = f"""
 import sys
 sys.path[:0] = {sys.path!r}
-from itertools import count
-from tests._channels import source
-with source(sys.argv[1]) as write:
-    for number in count(0, 100):
-        write(range(number, number + 100))
-        print(number, flush=True)
+import threading
+from tests._channels import Load, source
+with source(sys.argv[1]) as write, Load(write):
+    threading.Event().wait()
 """
-"""A source that writes until somebody kills it."""
+
+
+@contextmanager
+def written_elsewhere(bootstrap: str) -> Iterator[None]:
+    """Run a source in a process of its own, and kill it at the end."""
+    with subprocess.Popen([sys.executable, "-c", ELSEWHERE, bootstrap]) as child:
+        try:
+            yield
+        finally:
+            child.kill()

@@ -1,8 +1,6 @@
 """Derived channels: sources that copy, and readers that read the copies, with a real Kafka."""
 
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -13,7 +11,6 @@ from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer
 from nightwire.multicast.derived import make_channel, take_out
 from nightwire.schemas.topics import CHANNELS, settings
 from tests._channels import (
-    KILLED,
     TOPIC,
     WHERE,
     WIDER,
@@ -24,6 +21,7 @@ from tests._channels import (
     identity,
     plain,
     source,
+    written_elsewhere,
 )
 from tests._multicast import by_partition, wait_for, write_alerts
 
@@ -75,10 +73,8 @@ def test_a_source_is_killed_and_a_stranger_goes_on(
     kafka: str, registry_url: str, channel: str, same: Same
 ) -> None:
     one = Member(kafka, registry_url)
-    words = [sys.executable, "-c", KILLED, kafka]
-    with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+    with written_elsewhere(kafka):
         wait_for(lambda: by_channel(one))
-        child.kill()
     with source(kafka, channels=None) as stranger, Load(stranger):
         wait_for(lambda: one.reader.way == "kafka")
     assert same([one])
@@ -106,13 +102,14 @@ def test_a_channel_comes_changes_and_goes_while_it_is_read(kafka: str, registry_
 def test_members_share_a_channel_and_go_on_where_the_group_was(
     kafka: str, registry_url: str, channel: str, same: Same
 ) -> None:
+    """The source is in a process of its own: in this one they would hear it from memory."""
     group = f"night-{secrets.token_hex(4)}"
 
     def member() -> Member:
         return Member(kafka, registry_url, group=group, commit_interval=0.1)
 
     first = member()
-    with source(kafka) as write, Load(write):
+    with written_elsewhere(kafka):
         wait_for(lambda: by_channel(first))
         second = member()
         wait_for(lambda: by_channel(first, second))
