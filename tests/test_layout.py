@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "portal": "portal",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -37,6 +38,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "schemas": set(),
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
+    "portal": {"schemas", "core", "consumers"},
 }
 
 PURE_LANGUAGE = "nightwire.filters.language"
@@ -95,6 +97,12 @@ ORDER = {
         "lite packing positions sender",
         "announcing relay",
         "listening serve status",
+        "commands",
+    ],
+    "portal": [
+        "gate model pictures records",
+        "exports following",
+        "serve",
         "commands",
     ],
     "benchmarks": [

@@ -39,6 +39,7 @@ READS = {
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
+    "portal": "alerts.sim filter.ann.mine returns.fink voevents",
     "users": "",
     "exporter": "accounts",
     "stream": "accounts alerts.sim visits",
@@ -49,6 +50,7 @@ WRITES = {
     "gateway": "accounts dead-letters directory voevents vtp-positions",
     "filters": "accounts answers.ann broker.fink.lite dead-letters directory filter.ann.mine filters "
     "overflow.ann.mine seen.ann visits",
+    "portal": "directory",
     "users": "directory",
     "exporter": "directory",
     "stream": "accounts alerts.sim dead-letters directory visits",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.schemas import kafka_environment, lazy, records, topics, wire
+    from nightwire.schemas import kafka_environment, lazy, records, stamps, topics, wire
     from nightwire.schemas.avro.codec import Codec
     from nightwire.schemas.avro.engines import engines
     from nightwire.schemas.avro.plans.field_changes import Change
@@ -65,6 +65,7 @@ __all__ = [
     "meant",
     "records",
     "sim_alert_schema",
+    "stamps",
     "survey",
     "surveys",
     "topics",

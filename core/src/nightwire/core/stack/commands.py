@@ -40,7 +40,7 @@ state_option = click.option(
     type=click.Choice(["usual", "free"]),
     default="usual",
     show_default=True,
-    help="Try 9092, 8081, 8098, 8099, 9090 first, or take any free ports.",
+    help="Try 9092, 8081, 8084, 8098, 8099, 9090 first, or take any free ports.",
 )
 @click.option("--stream", type=click.Choice(["sim"]), help="Play a visit again and again: a test stream.")
 @click.option("--alerts", default=1000, show_default=True, help="Alerts a visit of the test stream.")
@@ -56,6 +56,7 @@ state_option = click.option(
 )
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
+@click.option("--no-portal", is_flag=True, help="Without the pages to look at: less memory.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "scram"]),
@@ -109,6 +110,7 @@ def up(
     site: str,
     light: bool,
     jmx: bool,
+    no_portal: bool,
     auth: str | None,
     new_password: bool,
     host: str | None,
@@ -151,6 +153,7 @@ def up(
         site=site,
         light=light,
         jmx=jmx,
+        portal=not no_portal,
         doors=Doors(
             auth,
             _public(folder, host, tls_cert, tls_key),

@@ -61,7 +61,12 @@ PUBLIC_PORTS = (
 
 
 def port_names(
-    stream: Stream | None, *, jmx: bool = False, public: bool = False, guarded: bool = False
+    stream: Stream | None,
+    *,
+    jmx: bool = False,
+    public: bool = False,
+    guarded: bool = False,
+    portal: bool = True,
 ) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
@@ -70,10 +75,12 @@ def port_names(
         jmx: Whether Kafka tells of itself.
         public: Whether other machines reach us.
         guarded: Whether Kafka asks who is there.
+        portal: Whether there are pages to look at.
     """
-    more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
+    more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter(), "portal": portal}
     pages = [*PROCESSES, *(GUARDED if guarded else ()), *(name for name, wanted in more.items() if wanted)]
     doors = [*(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    doors += [*(["portal"] if portal else []), *(["public_portal"] if portal and public else [])]
     return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
@@ -128,6 +135,7 @@ def services(
         verb("directory", *_directory(where, ports, public)),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
+        *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
@@ -150,6 +158,13 @@ def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | 
             words += ["--watch", f"{name}=127.0.0.1:{port}"]
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("directory", public, ports) if public else [])
+
+
+def _portal(where: Sequence[str], ports: Mapping[str, int], public: Public | None) -> list[str]:
+    """Return the words of the portal."""
+    words = ["portal", "serve", *where, "--port", str(ports["portal"])]
+    words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
+    return words + (_https_door("portal", public, ports) if public else [])
 
 
 def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:

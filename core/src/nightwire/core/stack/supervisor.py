@@ -47,6 +47,7 @@ PUBLIC_SCHEMES = {
     "schema_registry": "https://",
     "users": "https://",
     "directory": "https://",
+    "portal": "https://",
     "vtp_authors": "tls://",
     "vtp_subscribers": "tls://",
 }
@@ -70,6 +71,7 @@ class Plan:
         site: This site's name in the directory; empty for that of last time.
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
+        portal: Whether there are pages to look at.
         doors: By which clients come in.
         new_password: Whether the stack's own processes get another password.
         least_disk: Free space below which it does not start. [byte]
@@ -83,6 +85,7 @@ class Plan:
     site: str = ""
     light: bool = False
     jmx: bool = False
+    portal: bool = True
     doors: Doors = field(default_factory=Doors)
     new_password: bool = False
     least_disk: int = LEAST
@@ -92,7 +95,7 @@ class Plan:
         stream = self.stream and [self.stream.survey, self.stream.alerts, self.stream.interval]
         return {
             "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
-            "light": self.light, "jmx": self.jmx, "site": self.site,
+            "light": self.light, "jmx": self.jmx, "no-portal": not self.portal, "site": self.site,
         }  # fmt: skip
 
 
@@ -123,7 +126,8 @@ class Supervisor:
         self._plan = plan
         self._doors = plan.doors.after(before)
         public, guarded = self._doors.public, self._doors.auth == SCRAM
-        names = port_names(plan.stream, jmx=plan.jmx, public=public is not None, guarded=guarded)
+        wanted = {"jmx": plan.jmx, "public": public is not None, "guarded": guarded, "portal": plan.portal}
+        names = port_names(plan.stream, **wanted)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         kafka = plan.folder / "kafka"
         issuer = self._doors.issuer
@@ -318,6 +322,7 @@ class Supervisor:
             "metrics": pages,
             "public": self._public_endpoints(),
         }
+        found |= {"portal": f"http://{local['portal']}"} if "portal" in local else {}
         found |= {"users": f"http://{local['users']}"} if "users" in local else {}
         found |= {"tokens": issuer.token_endpoint} if (issuer := self._doors.issuer) else {}
         return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})
@@ -326,7 +331,8 @@ class Supervisor:
         """Return by what other machines reach us; empty where they do not."""
         if (public := self._doors.public) is None:
             return {}
-        found = {name: f"{public.host}:{self._ports[f'public_{name}']}" for name in PUBLIC_SCHEMES}
+        ports = {name: self._ports.get(f"public_{name}") for name in PUBLIC_SCHEMES}
+        found = {name: f"{public.host}:{port}" for name, port in ports.items() if port is not None}
         found = {name: PUBLIC_SCHEMES[name] + address for name, address in found.items()}
         return found | ({"ca": str(public.ca)} if public.ca else {})
 

@@ -6,5 +6,6 @@ from nightwire.schemas.survey_model.attribute_names import (
     LIGHT_CURVE_ATTRIBUTES,
     MEASUREMENT_ATTRIBUTES,
 )
+from nightwire.schemas.survey_model.description import Measurement
 
-__all__ = ["ALERT_ATTRIBUTES", "LIGHT_CURVE_ATTRIBUTES", "MEASUREMENT_ATTRIBUTES", "mjd_tai"]
+__all__ = ["ALERT_ATTRIBUTES", "LIGHT_CURVE_ATTRIBUTES", "MEASUREMENT_ATTRIBUTES", "Measurement", "mjd_tai"]

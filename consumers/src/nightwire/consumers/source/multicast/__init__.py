@@ -3,6 +3,6 @@
 from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.multicast_source import MulticastGroupSource, MulticastSource
-from nightwire.consumers.source.multicast.repair import Repair
+from nightwire.consumers.source.multicast.repair import MissingError, Repair
 
-__all__ = ["Held", "InOrder", "Listener", "MulticastGroupSource", "MulticastSource", "Repair"]
+__all__ = ["Held", "InOrder", "Listener", "MissingError", "MulticastGroupSource", "MulticastSource", "Repair"]
