@@ -134,11 +134,11 @@ def serving(
     public: bool = False,
     registry: str | None = None,
     limit: RateLimit | None = None,
-    keep: int = 1000,
+    port: int = 0,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
-    where, stamps, port = Endpoints(bootstrap, registry), StampCache(), free_port()
-    recent, kept = Recent(keep), Records(where, stamps)
+    where, stamps, port = Endpoints(bootstrap, registry), StampCache(), port or free_port()
+    recent, kept = Recent(1000), Records(where, stamps)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
     portal = Portal(recent, kept, gate, lambda: follower.trouble, "test", limit or RateLimit())

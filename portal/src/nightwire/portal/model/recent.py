@@ -110,8 +110,10 @@ class Recent:
         distances = separation(ra, dec, positions(rows))
         order = np.argsort(distances, kind="stable")
         within = [(float(distances[at]), rows[at]) for at in order[: int((distances <= radius).sum())]]
-        once = {(row.survey, row.id): (distance, row) for distance, row in reversed(within)}
-        return sorted(once.values(), key=lambda found: found[0])[:most]
+        once: dict[Name, tuple[float, Row]] = {}
+        for found in within:
+            once.setdefault((found[1].survey, found[1].id), found)
+        return list(once.values())[:most]
 
     def placed(self, topics: Collection[str], since: float = 0.0) -> list[Row]:
         """Return the rows of *topics* with a position, written since then. [s since 1970]"""

@@ -86,7 +86,7 @@ def _annotate(image: Any, found: Orientation, factor: float) -> None:
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(16)
     arcsec = bar_length(LARGE / factor * found.scale)
     length = arcsec / found.scale * factor
-    text = {"fill": INK, "font": font, "stroke_width": 3, "stroke_fill": EDGE}
+    text: dict[str, Any] = {"fill": INK, "font": font, "stroke_width": 3, "stroke_fill": EDGE}
     lines: list[tuple[float, ...]] = [(12, LARGE - 14, 12 + length, LARGE - 14)]
     draw.text((12, LARGE - 38), f"{arcsec}″" if arcsec < 60 else f"{arcsec // 60}′", **text)
     middle = LARGE - 60, 60

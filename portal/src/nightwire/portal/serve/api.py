@@ -13,7 +13,7 @@ from nightwire.portal.model import density, moc
 from nightwire.portal.model.sky import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
 from nightwire.portal.records import MissingError, Place, Records
-from nightwire.portal.serve.portal import Portal, chosen, find, listed, number, of_object
+from nightwire.portal.serve.portal import Portal, chosen, find, gone, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
 from nightwire.schemas import SchemaError, Stamp, StampError
 from nightwire.schemas.serving import RefusedError
@@ -151,7 +151,7 @@ def _stamps(records: Records, place: Place) -> dict[str, bytes]:
     try:
         return dict(records.stamps(place))
     except MissingError as error:
-        raise RefusedError(410, str(error)) from error
+        raise RefusedError(410, gone(place, error)) from error
     except SchemaError as error:
         raise RefusedError(422, f"the record holds no alert: {error}") from error
 

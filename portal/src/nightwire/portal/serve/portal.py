@@ -176,9 +176,14 @@ def _fetched(records: Records, place: Place) -> ReceivedAlert:
     try:
         return records.alert(place)
     except MissingError as error:
-        raise RefusedError(410, str(error)) from error
+        raise RefusedError(410, gone(place, error)) from error
     except SchemaError as error:
         raise RefusedError(422, f"the record holds no alert: {error}") from error
+
+
+def gone(place: Place, error: MissingError) -> str:
+    """Return what to say where Kafka does not have a record."""
+    return f"{place[0]}[{place[1]}]@{place[2]} cannot be had from Kafka (any more): {error}"
 
 
 def _curve(records: Records, rows: list[Row]) -> tuple[list[Measured], str]:

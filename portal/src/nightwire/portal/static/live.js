@@ -52,7 +52,7 @@ function tell() {
   said.textContent = `Live: ${arrived.toLocaleString("en")} since the page was opened, ${rate.toFixed(rate < 10 ? 1 : 0)}/s; of many at once the newest are shown.`;
 }
 
-function open() {
+function listen() {
   const query = new URLSearchParams(location.search);
   query.delete("before");
   query.set("after", last);
@@ -62,23 +62,23 @@ function open() {
     trouble.textContent = JSON.parse(event.data);
     trouble.hidden = !trouble.textContent;
   });
-  source.addEventListener("refused", event => { stop(); trouble.textContent = JSON.parse(event.data); trouble.hidden = false; });
+  source.addEventListener("refused", event => { hush(); trouble.textContent = JSON.parse(event.data); trouble.hidden = false; });
   source.onopen = () => { if (waiting) { trouble.hidden = true; waiting = 0; } };
   source.onerror = () => {
-    if (source?.readyState === EventSource.CLOSED) { stop(); setTimeout(() => pause.ariaPressed !== "true" && !source && open(), 5000); }
+    if (source?.readyState === EventSource.CLOSED) { hush(); setTimeout(() => pause.ariaPressed !== "true" && !source && listen(), 5000); }
     waiting += 1;
     trouble.textContent = "The portal does not answer; trying again.";
     trouble.hidden = false;
   };
 }
 
-function stop() { source?.close(); source = null; }
+function hush() { source?.close(); source = null; }
 
 function toggle() {
   const paused = pause.getAttribute("aria-pressed") !== "true";
   pause.setAttribute("aria-pressed", paused);
   pause.firstChild.textContent = paused ? "Go on " : "Pause ";
-  if (paused) { stop(); said.textContent = "Paused."; } else { open(); tell(); }
+  if (paused) { hush(); said.textContent = "Paused."; } else { listen(); tell(); }
 }
 
 for (const choice of document.querySelectorAll("#choose select")) choice.onchange = () => {
@@ -91,7 +91,7 @@ if (pause) {
   addEventListener("keydown", event => {
     if (event.key === "p" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT)$/.test(event.target.tagName)) toggle();
   });
-  open();
+  listen();
   setInterval(tell, 1000);
   tell();
 }
