@@ -100,7 +100,9 @@ ORDER = {
         "commands",
     ],
     "portal": [
-        "gate model pictures records",
+        "gate model pictures",
+        "archive",
+        "records",
         "exports following",
         "serve",
         "commands",

@@ -16,6 +16,7 @@ from consumers.tests.conftest import filled
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
+from nightwire.portal.archive import Archive
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
@@ -135,13 +136,16 @@ def serving(
     registry: str | None = None,
     limit: RateLimit | None = None,
     port: int = 0,
+    archive: str = "",
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
     where, stamps, port = Endpoints(bootstrap, registry), StampCache(), port or free_port()
-    recent, kept = Recent(1000), Records(where, stamps)
+    recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
-    portal = Portal(recent, kept, gate, lambda: follower.trouble, "test", limit or RateLimit())
+    portal = Portal(
+        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit()
+    )
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit

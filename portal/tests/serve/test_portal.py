@@ -165,7 +165,7 @@ def test_browsers_run_nothing_but_ours(http: httpx.Client) -> None:
     [
         ("/nope", 404, "no such page"),
         ("/object/sim/5", 200, ""),
-        ("/object/sim/424242", 404, "recent alerts"),
+        ("/object/sim/424242", 404, "archive"),
         ("/?topic=requests.ann", 404, "no such stream"),
         ("/api/record/_schemas/0/0", 404, "no such stream"),
         ("/api/record/alerts.sim/0/99999999", 410, "99999999"),

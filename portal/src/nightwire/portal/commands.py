@@ -44,6 +44,13 @@ def portal() -> None:
     show_default=True,
     help="Alerts of each topic to begin with.",
 )
+@click.option(
+    "--archive",
+    metavar="URL",
+    envvar="NIGHTWIRE_ARCHIVE_HTTP",
+    default="",
+    help="Ask this archive for what Kafka has forgotten, also NIGHTWIRE_ARCHIVE_HTTP.  [default: none]",
+)
 def serve(
     bootstrap: str | None,
     registry: str | None,

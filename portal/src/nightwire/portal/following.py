@@ -46,6 +46,11 @@ class Follower:
         self.undecodable, self.trouble = 0, "Kafka has not answered yet"
 
     @property
+    def topics(self) -> Sequence[str]:
+        """Names of the topics that are shown."""
+        return self._known
+
+    @property
     def ready(self) -> bool:
         """Whether Kafka answers."""
         return not self.trouble

@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from functools import partial
 from threading import Lock
 
+from confluent_kafka import Message
+
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
 from nightwire.consumers.source.multicast import MissingError, Repair
 from nightwire.core.kafka import cluster_id
 from nightwire.core.runtime import Endpoints
+from nightwire.portal.archive import Archive, ArchiveAwayError, Place
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-Place = tuple[str, int, int]
-"""Topic, partition, offset."""
 STAMP_BYTES = 96 << 20
 """Room for the stamps of the newest alerts. [byte]"""
 
@@ -51,23 +52,36 @@ class Records:
     Args:
         where: The site's addresses.
         stamps: Those that are held.
+        archive: Has what Kafka has forgotten; None: nobody has.
     """
 
-    def __init__(self, where: Endpoints, stamps: StampCache) -> None:
+    def __init__(self, where: Endpoints, stamps: StampCache, archive: Archive | None = None) -> None:
         self._registry = SchemaRegistry(where.schema_registry, cluster_id=partial(cluster_id, where.kafka))
         self._decoder, self._stamps = RecordDecoder(AlertDecoder(self._registry)), stamps
-        self._repair, self._lock = Repair(where.kafka), Lock()
+        self._repair, self._lock, self.archive = Repair(where.kafka), Lock(), archive
 
     def alert(self, place: Place) -> ReceivedAlert:
-        """Return the alert at *place*.
+        """Return the alert at *place*, from the archive where Kafka does not have it.
 
         Raises:
-            MissingError: Kafka does not have it any more, or does not answer.
+            MissingError: Neither has it, or answers.
             SchemaError: The record there holds no alert.
         """
         topic, partition, offset = place
-        with self._lock:
-            return self._decoder.decode(self._repair.one((topic, partition), offset))
+        try:
+            with self._lock:
+                message = self._repair.one((topic, partition), offset)
+        except MissingError as error:
+            if (kept := self._archived(place, error)) is None:
+                raise
+            message = kept
+        return self._decoder.decode(message)
+
+    def _archived(self, place: Place, why: MissingError) -> Message | None:
+        try:
+            return None if self.archive is None else self.archive.message(place)
+        except ArchiveAwayError as error:
+            raise MissingError(f"{why}; {error}") from error
 
     def stamps(self, place: Place) -> Mapping[str, bytes]:
         """Return the stamps of the alert at *place*, by name, as its survey packed them.
@@ -82,8 +96,10 @@ class Records:
         return held
 
     def close(self) -> None:
-        """Leave Kafka and the registry."""
+        """Leave Kafka, the registry and the archive."""
         self._repair.close()
+        if self.archive is not None:
+            self.archive.close()
         self._registry.close()
 
 

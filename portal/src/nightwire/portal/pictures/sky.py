@@ -41,10 +41,18 @@ def orientation(stamp: Stamp) -> Orientation | None:
                 found = (
                     WCS(unit.header, naxis=2) for unit in units if unit.is_image and len(unit.shape) >= 2
                 )
-                wcs = next((one for one in found if one.has_celestial), None)
-                return None if wcs is None else _of(wcs.celestial.pixel_scale_matrix)
+                wcs = next((one for one in found if one.has_celestial or _is_local(one)), None)
+                return None if wcs is None else _of(wcs.pixel_scale_matrix)
         except Exception:  # noqa: BLE001  (astropy raises whatever a stranger's header leads to)
             return None
+
+
+def _is_local(wcs: Any) -> bool:
+    """Whether *wcs* is Rubin's: a matrix in degrees about a place, without the projection's name.
+
+    As `makeLocalTransformMatrix` of ap_association writes it; its +Y agrees with ROTPA.
+    """
+    return not any(wcs.wcs.ctype) and wcs.wcs.has_pc() and bool(wcs.wcs.crval.any())
 
 
 def _of(matrix: Any) -> Orientation | None:

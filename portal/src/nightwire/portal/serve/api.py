@@ -30,21 +30,21 @@ async def alerts(portal: Portal, http: Request) -> Response:
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Tell the recent alerts of an object, and its light curve."""
-    rows = of_object(portal, http, visible := await portal.visible(http))
+    rows, away = await of_object(portal, http, visible := await portal.visible(http))
     curve, missing = await portal.curve(rows)
     return JSONResponse(
         {
             "alerts": [row.as_json() for row in rows],
             "filters": portal.recent.filters(rows[0], visible),
             "curve": [asdict(one) for one in curve],
-            "missing": missing,
+            "missing": missing or away,
         }
     )
 
 
 async def curve(portal: Portal, http: Request) -> Response:
     """Give an object's light curve as a file of ``?format=``."""
-    rows = of_object(portal, http, await portal.visible(http))
+    rows, _ = await of_object(portal, http, await portal.visible(http))
     form, name = http.query_params.get("format", "csv"), rows[0].object or rows[0].id
     if form not in FORMATS:
         raise RefusedError(400, f"{form[:20]!r} is no format; there are {', '.join(FORMATS)}")
@@ -87,7 +87,7 @@ async def stamp(portal: Portal, http: Request) -> Response:
 
 async def finder(portal: Portal, http: Request) -> Response:
     """Give a finder chart (PDF) of the newest alert of an object that has a stamp."""
-    rows = of_object(portal, http, await portal.visible(http))
+    rows, _ = await of_object(portal, http, await portal.visible(http))
     row = next((row for row in rows if row.stamps), None)
     if row is None:
         raise RefusedError(404, "no recent alert of it has a stamp")

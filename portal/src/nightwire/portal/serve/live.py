@@ -61,7 +61,7 @@ class Streams:
             said, silent = "", 0
             yield "retry: 2000\n\n"
             while not self.ending():
-                topics = chosen(http, await portal.gate.visible(http, portal.recent.topics))
+                topics = chosen(http, await portal.gate.visible(http, portal.topics()))
                 newest = portal.recent.newest_number
                 rows, more = portal.recent.since(number, topics, most)
                 number, silent = newest, 0 if rows else silent + 1

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import VOEVENT, Row, density
@@ -70,7 +71,7 @@ async def live(portal: Portal, http: Request) -> Response:
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Show an object, or an alert without one."""
-    rows = of_object(portal, http, visible := await portal.visible(http))
+    rows, away = await of_object(portal, http, visible := await portal.visible(http))
     wanted = http.query_params.get("alert", rows[0].id)
     shown = next((row for row in rows if row.id == wanted), rows[0])
     stretch = http.query_params.get("stretch", STRETCHES[0])
@@ -80,29 +81,28 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "name": shown.object or shown.id,
         "place": words.sexagesimal(shown.ra, shown.dec).split("\n"),
         "galactic": words.galactic(shown.ra, shown.dec),
-        "stamps": in_order(shown.stamps),
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
         "filters": portal.recent.filters(shown, visible),
         "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
     }
-    record, missing = await _record(portal, shown)
-    return render(portal, "object.html", record=record, missing=missing, **values)
-
-
-async def _record(portal: Portal, row: Row) -> tuple[str, str]:
-    """Return the record of a row as text, and why it cannot be had."""
     try:
-        alert = await portal.alert(row.place)
+        alert = await portal.alert(shown.place)
+        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
     except RefusedError as error:
-        return "", str(error)
-    raw = alert.alert.get("raw") if row.survey == VOEVENT else None
+        values |= {"record": "", "stamps": [], "missing": str(error)}
+    return render(portal, "object.html", **values)
+
+
+def _record(alert: ReceivedAlert) -> str:
+    """Return the record of an alert as text: of a VOEvent its author's, else JSON."""
+    raw = alert.alert.get("raw") if alert.topic == VOEVENTS else None
     if isinstance(raw, bytes):
         text = raw.decode(errors="replace")
     else:
         text = json.dumps(json.loads(json_line(alert)), indent=1, ensure_ascii=False)
-    return text[:LONGEST_RECORD] + ("\n… the rest by the API" if len(text) > LONGEST_RECORD else ""), ""
+    return text[:LONGEST_RECORD] + ("\n… the rest by the API" if len(text) > LONGEST_RECORD else "")
 
 
 async def search(portal: Portal, http: Request) -> Response:

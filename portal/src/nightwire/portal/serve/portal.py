@@ -1,6 +1,6 @@
 """What pages and API answer from, and the questions that both ask."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,8 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.consumers import ReceivedAlert
+from nightwire.portal.archive import ArchiveAwayError
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
+from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.schemas import SchemaError
@@ -37,6 +39,7 @@ class Portal:
         records: Fetches them from Kafka.
         gate: Who may see what.
         limit: How much an address may ask.
+        topics: Names those that are read.
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
     """
@@ -44,6 +47,7 @@ class Portal:
     recent: Recent
     records: Records
     gate: Gate
+    topics: Callable[[], Sequence[str]]
     trouble: Callable[[], str]
     site: str
     limit: RateLimit = field(default_factory=RateLimit)
@@ -55,7 +59,7 @@ class Portal:
             RefusedError: He is not let in, or asks too much.
         """
         self.limit.check(http)
-        return await self.gate.visible(http, self.recent.topics)
+        return await self.gate.visible(http, self.topics())
 
     async def may_see(self, http: Request, topic: str) -> None:
         """Do nothing where who asks may read *topic*.
@@ -91,7 +95,7 @@ def chosen(http: Request, visible: frozenset[str]) -> frozenset[str]:
             raise RefusedError(404, f"{topic}: there is no such stream, or it is not yours to read")
         return frozenset({topic})
     own = {VOEVENTS if survey == VOEVENT else f"alerts.{survey}"} if survey else None
-    return frozenset(t for t in visible if not t.startswith("filter.") and (own is None or t in own))
+    return frozenset(topic for topic in visible if is_whole(topic) and (own is None or topic in own))
 
 
 def number(http: Request, name: str, otherwise: float, least: float, most: float) -> float:
@@ -117,19 +121,23 @@ def listed(portal: Portal, http: Request, visible: frozenset[str]) -> list[Row]:
     return portal.recent.newest(chosen(http, visible), most, before=before)
 
 
-def of_object(portal: Portal, http: Request, visible: frozenset[str]) -> list[Row]:
-    """Return the recent alerts of an object, or the alert, that the path names, newest first.
+async def of_object(portal: Portal, http: Request, visible: frozenset[str]) -> tuple[list[Row], str]:
+    """Return the alerts of an object, or the alert, that the path names, newest first.
+
+    And why some may be missing; empty where the archive answered, or there is none.
 
     Raises:
         RefusedError: None is known.
     """
     survey, name = http.path_params["survey"], http.path_params["name"]
-    rows = portal.recent.named(survey, name, visible)
+    kept, missing = await run_in_threadpool(_archived, portal.records, survey, name, visible)
+    recent = portal.recent.named(survey, name, visible)
+    rows = sorted({row.id: row for row in (*kept, *recent)}.values(), key=lambda row: -(row.mjd or 0.0))
+    if not rows and missing:
+        raise RefusedError(503, f"{survey} {name[:100]} is not among the recent alerts, and {missing}")
     if not rows:
-        raise RefusedError(
-            404, f"{survey} {name[:100]}: not among the recent alerts, of which Kafka has the bytes"
-        )
-    return rows
+        raise RefusedError(404, f"{survey} {name[:100]}: neither among the recent alerts nor in an archive")
+    return rows, missing
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,7 @@ class Found:
         position: The position that was written,
         radius: the radius around it, [deg]
         near: and what lies there, each with its distance. [deg]
+        missing: Why some may be missing; empty where the archive answered, or there is none.
     """
 
     named: list[Row]
@@ -149,13 +158,21 @@ class Found:
     position: Position | None
     radius: float
     near: list[tuple[float, Row]]
+    missing: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         place = None if self.position is None else {"ra": self.position.ra, "dec": self.position.dec}
         near = [{"distance": distance, **row.as_json()} for distance, row in self.near]
         named = [row.as_json() for row in self.named]
-        return {"named": named, "topics": self.topics, "position": place, "radius": self.radius, "near": near}
+        return {
+            "named": named,
+            "topics": self.topics,
+            "position": place,
+            "radius": self.radius,
+            "near": near,
+            "missing": self.missing,
+        }
 
 
 def find(portal: Portal, http: Request, visible: frozenset[str]) -> Found:
@@ -163,13 +180,53 @@ def find(portal: Portal, http: Request, visible: frozenset[str]) -> Found:
     asked = parse(http.query_params.get("q", "")[:500])
     radius = asked.radius or number(http, "radius", RADIUS * 3600, 0, WIDEST * 3600) / 3600
     named = portal.recent.any_named(asked.text, visible) if asked.text else []
-    word = asked.text.casefold()
+    word, place, missing = asked.text.casefold(), asked.position, ""
     topics = sorted(topic for topic in visible if word and word in topic)
-    place, near = asked.position, []
+    near: list[tuple[float, Row]] = []
+    own = frozenset(topic for topic in visible if is_whole(topic))
     if place is not None:
-        everywhere = frozenset(topic for topic in visible if not topic.startswith("filter."))
-        near = portal.recent.near(place.ra, place.dec, min(radius, WIDEST), everywhere, MOST)
-    return Found(named, topics, place, radius, near)
+        near, missing = _near(portal, place, min(radius, WIDEST), own)
+    elif word and not named:
+        kept = [
+            _archived(portal.records, topic.removeprefix("alerts."), asked.text, visible) for topic in own
+        ]
+        named = [rows[0] for rows, _ in kept if rows]
+        missing = next((why for _, why in kept if why), "")
+    return Found(named, topics, place, radius, near, missing)
+
+
+def is_whole(topic: str) -> bool:
+    """Whether *topic* holds all of a survey's alerts, or the VOEvents."""
+    return topic == VOEVENTS or topic.startswith("alerts.")
+
+
+def _near(
+    portal: Portal, place: Position, radius: float, topics: frozenset[str]
+) -> tuple[list[tuple[float, Row]], str]:
+    """Return what lies around *place*, in the archive too, and why some may be missing."""
+    recent = portal.recent.near(place.ra, place.dec, radius, topics, MOST)
+    archive, kept = portal.records.archive, list[Row]()
+    surveys = [topic.removeprefix("alerts.") for topic in topics - {VOEVENTS}] if archive else []
+    missing = ""
+    try:
+        kept = [row for one in surveys if archive for row in archive.near(one, place.ra, place.dec, radius)]
+    except ArchiveAwayError as error:
+        missing = str(error)
+    known = {(row.survey, row.id) for _, row in recent}
+    others = [row for row in kept if (row.survey, row.id) not in known]
+    distances = separation(place.ra, place.dec, positions(others)).tolist()
+    found = sorted([*recent, *zip(distances, others, strict=True)], key=lambda one: one[0])
+    return found[:MOST], missing
+
+
+def _archived(records: Records, survey: str, name: str, visible: frozenset[str]) -> tuple[list[Row], str]:
+    """Return the alerts of that name that are archived, and why some may be missing."""
+    if records.archive is None or f"alerts.{survey}" not in visible:
+        return [], ""
+    try:
+        return records.archive.named(survey, name), ""
+    except ArchiveAwayError as error:
+        return [], str(error)
 
 
 def _fetched(records: Records, place: Place) -> ReceivedAlert:

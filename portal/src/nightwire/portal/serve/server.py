@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from nightwire.core.kafka import identity
 from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, site_name
+from nightwire.portal.archive import Archive
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent
@@ -36,6 +37,7 @@ class Settings:
         public: Whether who shows no name sees the surveys' alerts.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
+        archive: URL of the archive; empty for none.
     """
 
     where: Endpoints
@@ -47,6 +49,7 @@ class Settings:
     public: bool = False
     keep: int = 20_000
     last: int = 500
+    archive: str = ""
 
 
 def serve(settings: Settings) -> None:
@@ -56,10 +59,13 @@ def serve(settings: Settings) -> None:
         TLSError: The door's certificate cannot be used.
     """
     where, collected, stamps = settings.where, CollectorRegistry(), StampCache()
-    recent, records = Recent(settings.keep), Records(where, stamps)
+    recent, own = Recent(settings.keep), identity(where.kafka)
+    login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
+    records = Records(where, stamps, Archive(settings.archive, login) if settings.archive else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
-    access = KafkaAccess({**identity(where.kafka), "bootstrap.servers": where.kafka}, settings.tokens)
-    portal = Portal(recent, records, Gate(access, settings.public), lambda: follower.trouble, site_name())
+    access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
+    gate = Gate(access, settings.public)
+    portal = Portal(recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name())
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)
     streams.ending = lambda: any(server.should_exit for server in servers)

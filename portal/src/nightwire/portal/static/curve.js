@@ -16,20 +16,22 @@ function seriesOf(band, kind, quantity) {
   const limit = kind === "limit", values = [], errors = [];
   for (const one of points) {
     const isLimit = quantity === "magnitude" ? one.limit !== null : one.kind === "limit";
-    const mine = one.band === band && (limit ? isLimit : one.kind === kind && !isLimit);
+    const faint = quantity === "magnitude" && one.magnitude_error > 1.0857; // below S/N 1 a magnitude says nothing
+    const mine = one.band === band && (limit || !faint) && (limit ? isLimit : one.kind === kind && !isLimit);
     values.push(mine ? limit && quantity === "magnitude" ? one.limit : one[quantity] : null);
     errors.push(mine && !limit ? one[quantity + "_error"] : null);
   }
-  return { band, kind, values, errors };
+  return { band, kind, values, errors, negative: quantity === "magnitude" };
 }
 
-function shape(context, kind, x, y, size) {
+function shape(context, kind, negative, x, y, size) {
   context.beginPath();
   if (kind === "limit") { context.moveTo(x - size, y - size); context.lineTo(x + size, y - size); context.lineTo(x, y + size); context.closePath(); context.stroke(); }
+  else if (negative) context.strokeRect(x - size, y - size, 2 * size, 2 * size);
   else { context.arc(x, y, size, 0, 2 * Math.PI); kind === "forced" ? context.stroke() : context.fill(); }
 }
 
-// Draws one series: its error bars, then a mark at each point (filled, open, or a triangle downward).
+// Draws one series: its error bars, then a mark at each point (filled, open, a triangle downward; a square: fainter than the template).
 const drawing = one => (self, index) => {
   const { ctx } = self, ratio = devicePixelRatio || 1, size = (one.kind === "forced" ? 2.5 : 4) * ratio;
   ctx.save();
@@ -49,7 +51,7 @@ const drawing = one => (self, index) => {
       ctx.lineTo(x, self.valToPos(value + error, "y", true));
       ctx.stroke();
     }
-    shape(ctx, one.kind, x, y, size);
+    shape(ctx, one.kind, one.negative && points[at].flux < 0, x, y, size);
   }
   ctx.restore();
   return null;
