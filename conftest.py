@@ -57,6 +57,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "chromium": (lambda: shutil.which("chromium") is not None, "make test-tools"),
     "prometheus": (lambda: all(map(shutil.which, PROMETHEUS)), "make test-tools"),
     "apicurio": (_apicurio, "make test-tools"),
+    "s3": (lambda: shutil.which("moto_server") is not None, "make setup"),
     "pictures": (PICTURES.exists, "npm ci and npm run build in monitoring/pictures"),
     "axe": (AXE.is_dir, "make portal-assets"),
     "netns": (

@@ -31,6 +31,7 @@ PRESCRIBED = {
     "directory": "directory",
     "multicast": "multicast",
     "portal": "portal",
+    "archive": "archive",
 }
 """Room, as it is imported: the folder that it lies in."""
 
@@ -99,6 +100,14 @@ ORDER = {
         "listening serve status",
         "commands",
     ],
+    "archive": [
+        "storage",
+        "writing",
+        "asking",
+        "check serving upkeep",
+        "serve",
+        "commands",
+    ],
     "portal": [
         "gate model pictures",
         "archive",
@@ -129,7 +138,7 @@ MORE_ENTRIES = {
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
-    "benchmarks/src/nightwire/benchmarks/scenarios": 14,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""
 

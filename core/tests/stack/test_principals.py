@@ -42,6 +42,7 @@ READS = {
     "portal": "alerts.sim filter.ann.mine returns.fink voevents",
     "users": "",
     "exporter": "accounts",
+    "archive": "accounts alerts.sim",
     "stream": "accounts alerts.sim visits",
 }
 WRITES = {
@@ -53,6 +54,7 @@ WRITES = {
     "portal": "directory",
     "users": "directory",
     "exporter": "directory",
+    "archive": "accounts dead-letters directory",
     "stream": "accounts alerts.sim dead-letters directory visits",
 }
 

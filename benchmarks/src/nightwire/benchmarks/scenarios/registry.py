@@ -6,6 +6,7 @@ from importlib import import_module
 from nightwire.benchmarks.model.scenario import Scenario
 
 HOMES: Mapping[str, str] = {
+    "archive": "nightwire.benchmarks.scenarios.archive.scenario:ArchiveScenario",
     "codec": "nightwire.benchmarks.scenarios.codec.scenario:CodecScenario",
     "directory": "nightwire.benchmarks.scenarios.directory.scenario:DirectoryScenario",
     "dmtn028": "nightwire.benchmarks.scenarios.dmtn028.scenario:Dmtn028Scenario",

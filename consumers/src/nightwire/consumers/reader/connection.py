@@ -15,6 +15,8 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    ArchiveClient,
+    ArchivedSource,
     ChosenGroupSource,
     ChosenSource,
     GroupSource,
@@ -30,7 +32,7 @@ from nightwire.consumers.source import (
     survey_in,
 )
 from nightwire.core.datagrams import GroupAddress
-from nightwire.core.kafka import cluster_id, consumer, enter, properties
+from nightwire.core.kafka import cluster_id, consumer, enter, login, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
@@ -162,7 +164,7 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     if plan.multicast:
         source = _by_multicast(client, request, plan.multicast, AlertDecoder(registry))
     else:
-        source = VisitSource(client, plan, log) if log else _unbounded(client, plan, request.commit_interval)
+        source = VisitSource(client, plan, log) if log else _unbounded(client, request)
     try:
         source.open()
     except BaseException:
@@ -182,14 +184,17 @@ def _by_multicast(
     return MulticastSource(client, plan, **legs)
 
 
-def _unbounded(client: Consumer, plan: Plan, commit_interval: float) -> RecordSource:
+def _unbounded(client: Consumer, request: ReadRequest) -> RecordSource:
     """Return the source of topics that are named, or chosen; shared with a group, or not."""
+    plan, commit_interval, ends = request.plan, request.commit_interval, request.endpoints
     if plan.choose and plan.group:
         return ChosenGroupSource(client, plan, plan.choose, commit_interval=commit_interval)
     if plan.choose:
         return ChosenSource(client, plan, plan.choose)
     if plan.group:
         return GroupSource(client, plan, commit_interval=commit_interval)
+    if plan.since and ends.archive:
+        return ArchivedSource(client, plan, ArchiveClient(ends.archive, login(ends.kafka)))
     return RecordSource(client, plan)
 
 

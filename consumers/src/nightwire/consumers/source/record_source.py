@@ -231,9 +231,12 @@ class RecordSource:
         self._count_expired(partition, max(0, oldest - self._next[partition]))
         if oldest >= self._limits.get(partition, oldest + 1):
             self._ends.pop(partition, None)
-        # it cannot seek in this state
-        self._consumer.incremental_unassign([TopicPartitionOffset(*partition)])
+        self.unassign(partition)  # it cannot seek in this state
         self._add({partition: oldest})
+
+    def unassign(self, partition: TopicPartition) -> None:
+        """Let Kafka send nothing more of *partition*."""
+        self._consumer.incremental_unassign([TopicPartitionOffset(*partition)])
 
     def _count_expired(self, partition: TopicPartition, count: int) -> None:
         if count:

@@ -8,6 +8,7 @@ from nightwire.core.runtime.endpoints import (
     find_endpoints,
     process_started,
     site_name,
+    state_dir,
 )
 from nightwire.core.runtime.installation import install_command, missing_packages
 from nightwire.core.runtime.java import NoJavaError, java_home
@@ -50,5 +51,6 @@ __all__ = [
     "setup_logging",
     "site_name",
     "stack_credentials",
+    "state_dir",
     "stopping",
 ]

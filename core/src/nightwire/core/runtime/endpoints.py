@@ -35,6 +35,7 @@ class Endpoints:
         users: URL at which users take passwords and tokens
         tokens: URL at which an issuer gives tokens that open Kafka
         directory: URL of the directory: who is there
+        archive: URL of the archive: what passed
     """
 
     kafka: str
@@ -46,6 +47,7 @@ class Endpoints:
     users: str | None = None
     tokens: str | None = None
     directory: str | None = None
+    archive: str | None = None
 
 
 def state_dir(start: Path | None = None) -> Path | None:
@@ -103,9 +105,12 @@ def find_endpoints(kafka: str | None = None, schema_registry: str | None = None)
     kafka = kafka or os.environ.get("KAFKA_BOOTSTRAP_SERVERS")
     schema_registry = schema_registry or os.environ.get("NIGHTWIRE_SCHEMA_REGISTRY")
     if kafka:
-        users, directory = (os.environ.get(f"NIGHTWIRE_{name}") for name in ("USERS", "DIRECTORY"))
+        named = ("USERS", "DIRECTORY", "ARCHIVE_HTTP")
+        users, directory, archive = (os.environ.get(f"NIGHTWIRE_{name}") for name in named)
         public = _public(os.environ)
-        return Endpoints(kafka, schema_registry, public=public, users=users, directory=directory)
+        return Endpoints(
+            kafka, schema_registry, public=public, users=users, directory=directory, archive=archive
+        )
     folder = state_dir()
     state = read_state(folder) if folder else None
     if state is None or not _alive(state):

@@ -16,6 +16,7 @@ USUAL = {
     "users": 8082,
     "directory": 8083,
     "portal": 8084,
+    "archive": 8085,
     "tokens": 9096,
     "public_schema_registry": 8443,
     "public_users": 8444,

@@ -55,6 +55,11 @@ state_option = click.option(
     help="Name of this site in the directory, also NIGHTWIRE_SITE.  [default: as last time; at first local]",
 )
 @click.option("--light", is_flag=True, help="Run the filters without Spark: quicker to start, less memory.")
+@click.option(
+    "--archive/--no-archive",
+    default=None,
+    help="Keep what passes, in tables.  [default: where its packages are, but not of a stream]",
+)
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
 @click.option("--no-portal", is_flag=True, help="Without the pages to look at: less memory.")
 @click.option(
@@ -109,6 +114,7 @@ def up(
     feed: tuple[str, ...],
     site: str,
     light: bool,
+    archive: bool | None,
     jmx: bool,
     no_portal: bool,
     auth: str | None,
@@ -154,6 +160,7 @@ def up(
         light=light,
         jmx=jmx,
         portal=not no_portal,
+        archive=archive,
         doors=Doors(
             auth,
             _public(folder, host, tls_cert, tls_key),

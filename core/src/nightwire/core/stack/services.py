@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from nightwire.core.tls.public import ANYWHERE, Public
@@ -46,6 +47,10 @@ NODE_EXPORTER = "prometheus-node-exporter"
 COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "directory", "gateway", "filters", "exporter")
+PORTAL = ("portal",)
+"""What people look at, where they do."""
+ARCHIVE = ("archive",)
+"""What keeps the past, where its packages are."""
 GUARDED = ("users",)
 """What runs beside them where Kafka asks who is there."""
 TOKEN_KEY = "tokens.key.pem"  # noqa: S105  (a file's name)
@@ -66,6 +71,7 @@ def port_names(
     jmx: bool = False,
     public: bool = False,
     guarded: bool = False,
+    archive: bool = False,
     portal: bool = True,
 ) -> list[str]:
     """Return the names of all ports that the stack listens on.
@@ -75,12 +81,19 @@ def port_names(
         jmx: Whether Kafka tells of itself.
         public: Whether other machines reach us.
         guarded: Whether Kafka asks who is there.
+        archive: Whether alerts are archived.
         portal: Whether there are pages to look at.
     """
-    more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter(), "portal": portal}
-    pages = [*PROCESSES, *(GUARDED if guarded else ()), *(name for name, wanted in more.items() if wanted)]
-    doors = [*(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
-    doors += [*(["portal"] if portal else []), *(["public_portal"] if portal and public else [])]
+    more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
+    chosen = [*(ARCHIVE if archive else ()), *(PORTAL if portal else ())]
+    pages = [
+        *PROCESSES,
+        *chosen,
+        *(GUARDED if guarded else ()),
+        *(name for name, wanted in more.items() if wanted),
+    ]
+    doors = [*chosen, *(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    doors += ["public_portal"] if portal and public else []
     return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
@@ -137,6 +150,11 @@ def services(
         verb("filters", *filters, stop_timeout=30.0),
         *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),
         verb("exporter", "exporter", "--bootstrap", kafka),
+        *(
+            [verb("archive", *_archive(folder, where, ports), stop_timeout=60.0)]
+            if "archive" in ports
+            else []
+        ),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
     ]
@@ -168,6 +186,11 @@ def _portal(where: Sequence[str], ports: Mapping[str, int], public: Public | Non
     return words + (_https_door("portal", public, ports) if public else [])
 
 
+def _archive(folder: Path, where: Sequence[str], ports: Mapping[str, int]) -> list[str]:
+    """Return the words of the process that keeps the past."""
+    return ["archive", "serve", *where, "--archive", str(folder / "archive"), "--port", str(ports["archive"])]
+
+
 def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:
     """Return the options by which other machines reach a process by HTTPS."""
     words = ["--tls", f"{ANYWHERE}:{ports[f'public_{name}']}"]
@@ -196,6 +219,11 @@ def stream_service(stream: Stream, ports: Mapping[str, int]) -> Service:
 def nightwire(*words: str) -> list[str]:
     """Return the command line of a verb, run by this Python."""
     return [sys.executable, "-m", "nightwire.core.cli", *words]
+
+
+def has_archive() -> bool:
+    """Whether the packages of the archive are installed."""
+    return all(map(find_spec, ("cdshealpix", "deltalake", "duckdb", "fsspec")))
 
 
 def has_prometheus() -> bool:

@@ -31,6 +31,7 @@ from nightwire.core.stack.services import (
     TOKEN_KEY,
     Service,
     Stream,
+    has_archive,
     has_prometheus,
     port_names,
     services,
@@ -72,6 +73,8 @@ class Plan:
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
         portal: Whether there are pages to look at.
+        archive: Whether alerts are archived; None: where the packages are there, but for those of a
+            test stream.
         doors: By which clients come in.
         new_password: Whether the stack's own processes get another password.
         least_disk: Free space below which it does not start. [byte]
@@ -86,6 +89,7 @@ class Plan:
     light: bool = False
     jmx: bool = False
     portal: bool = True
+    archive: bool | None = None
     doors: Doors = field(default_factory=Doors)
     new_password: bool = False
     least_disk: int = LEAST
@@ -96,7 +100,13 @@ class Plan:
         return {
             "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
             "light": self.light, "jmx": self.jmx, "no-portal": not self.portal, "site": self.site,
+            "archive": self.archive is True, "no-archive": self.archive is False,
         }  # fmt: skip
+
+    @property
+    def archives(self) -> bool:
+        """Whether alerts are archived."""
+        return (self.stream is None and has_archive()) if self.archive is None else self.archive
 
 
 def supervise(plan: Plan) -> None:
@@ -126,8 +136,8 @@ class Supervisor:
         self._plan = plan
         self._doors = plan.doors.after(before)
         public, guarded = self._doors.public, self._doors.auth == SCRAM
-        wanted = {"jmx": plan.jmx, "public": public is not None, "guarded": guarded, "portal": plan.portal}
-        names = port_names(plan.stream, **wanted)
+        wanted = {"jmx": plan.jmx, "portal": plan.portal, "archive": plan.archives}
+        names = port_names(plan.stream, public=public is not None, guarded=guarded, **wanted)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         kafka = plan.folder / "kafka"
         issuer = self._doors.issuer
@@ -323,6 +333,7 @@ class Supervisor:
             "public": self._public_endpoints(),
         }
         found |= {"portal": f"http://{local['portal']}"} if "portal" in local else {}
+        found |= {"archive": f"http://{local['archive']}"} if "archive" in local else {}
         found |= {"users": f"http://{local['users']}"} if "users" in local else {}
         found |= {"tokens": issuer.token_endpoint} if (issuer := self._doors.issuer) else {}
         return found | ({"prometheus": f"http://{local['prometheus']}"} if has_prometheus() else {})

@@ -192,6 +192,7 @@ def describe(state: dict[str, Any]) -> None:
         "schema registry": found["schema_registry"],
         **({"portal: look at the night": found["portal"]} if "portal" in found else {}),
         "directory: who is there": found["directory"],
+        **({"archive: what passed": found["archive"]} if "archive" in found else {}),
         **({"passwords and tokens": found["users"]} if "users" in found else {}),
         "VOEvents in (VTP authors)": found["vtp_authors"],
         "VOEvents out (VTP subscribers)": found["vtp_subscribers"],
@@ -216,6 +217,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     words += [] if plan.portal else ["--no-portal"]
+    words += [] if plan.archive is None else ["--archive"] if plan.archive else ["--no-archive"]
     words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:
         stream = plan.stream

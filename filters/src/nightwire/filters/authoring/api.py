@@ -143,23 +143,30 @@ def try_on_recent(
     last: int,
     bootstrap: str | None = None,
     registry: str | None = None,
+    *,
+    of_last_night: bool = False,
 ) -> "Report":
-    """Judge the newest alerts of *survey* by a submitted filter.
+    """Judge the newest alerts of *survey*, or some of its last night, by a submitted filter.
 
     Raises:
         FilterError: It is no filter.
+        NoArchiveError: There is no archive, which has the last night.
         NoStackError: There is no Kafka.
         SchemaError: There is no such survey.
     """
-    from nightwire.core.kafka import enter
+    from nightwire.core.kafka import enter, login
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.sandboxed import POLICY, try_submission
+    from nightwire.filters.reading.archived import last_night
     from nightwire.filters.reading.recent import newest_alerts
     from nightwire.schemas import survey as survey_called
 
     survey_called(survey)
     at = find_endpoints(bootstrap, registry)
-    samples = newest_alerts(enter(at.kafka), [survey], last)
+    if of_last_night:
+        samples = last_night(at.archive, survey, last, login(at.kafka))
+    else:
+        samples = newest_alerts(enter(at.kafka), [survey], last)
     examined = newest_alerts(at.kafka, [survey], POLICY.alerts)
     request = replace(submission, survey=survey).fields()
     return try_submission(request, samples, at.schema_registry, examined)

@@ -115,6 +115,9 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
 @click.option(
     "--last", default=200, show_default=True, type=click.IntRange(1), help="How many, the newest ones."
 )
+@click.option(
+    "--last-night", "of_last_night", is_flag=True, help="So many of the last night instead, from the archive."
+)
 @function_option
 @columns_option
 @sql_option
@@ -137,6 +140,7 @@ def test(
     \b
     Example:
       nightwire filter test bright.ipynb --survey lsst --last 500
+      nightwire filter test bright.ipynb --last-night --last 2000
       nightwire filter test bright.ipynb --html bright.html
       nightwire filter test --sql "WHERE magnitude < 19" --each
     """

@@ -92,6 +92,12 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
+    "archive": [
+        *_topics(KEEPS, ACCOUNTS),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+        *_topics([READ], "alerts.*"),
+        (GROUP, "nightwire-archive", [READ]),
+    ],
     "stream": [
         *_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"),
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY, "channel.*"),

@@ -1,0 +1,16 @@
+"""Questions to the archive, and the forms of the answers."""
+
+from nightwire.archive.asking.archive import CHOSEN, Archive, columns_in
+from nightwire.archive.asking.engine import QuestionError
+from nightwire.archive.asking.forms import FORMS, containers, flat, votable_error
+
+__all__ = [
+    "CHOSEN",
+    "FORMS",
+    "Archive",
+    "QuestionError",
+    "columns_in",
+    "containers",
+    "flat",
+    "votable_error",
+]

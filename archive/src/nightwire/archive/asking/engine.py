@@ -1,0 +1,109 @@
+"""SQL over the archive's files: DuckDB, which may read them, nothing else, and write nothing."""
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+
+from nightwire.archive.storage import ArchiveError, Place, StorageError
+
+READS = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
+LIMIT = 60.0
+"""Longest time for a question. [s]"""
+
+
+class QuestionError(ArchiveError):
+    """SQL that cannot be answered: it names what is wrong, and where."""
+
+
+class Engine:
+    """Answers SQL.
+
+    Args:
+        place: Of the archive.
+        memory: What one question may use. (DuckDB's words, ``4GB``)
+    """
+
+    def __init__(self, place: Place, memory: str = "4GB") -> None:
+        self._connection = duckdb.connect(
+            config={"memory_limit": memory, "threads": str(os.cpu_count() or 1), "temp_directory": ""}
+        )
+        if place.is_remote:
+            self._connection.register_filesystem(place.files)
+        folder = place.url.replace("'", "''")
+        for setting in (
+            "parquet_metadata_cache = true",
+            "python_scan_all_frames = false",
+            "python_enable_replacements = false",
+            f"allowed_directories = ['{folder}/']",
+            "enable_external_access = false",
+            "lock_configuration = true",
+        ):
+            self._connection.execute(f"SET {setting}")
+        self._lock = threading.Lock()
+
+    def define(self, view: str, rows: str) -> None:
+        """Let *view* be *rows*, a `source`."""
+        with self._lock:
+            self._connection.execute(f'CREATE OR REPLACE VIEW "{view}" AS FROM {rows}')
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+        """Return the answer to a question of ours, an Arrow table.
+
+        Raises:
+            QuestionError: There is no column that somebody wants.
+            StorageError: A file is not there, or the store does not answer.
+        """
+        with self._connection.cursor() as cursor:
+            try:
+                return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+            except duckdb.BinderException as error:
+                raise QuestionError(str(error)) from error
+            except duckdb.IOException as error:
+                raise StorageError(str(error)) from error
+
+    def answer(self, sql: str, *, most: int | None = None, limit: float = LIMIT) -> Any:
+        """Return the answer to somebody's question, an Arrow table.
+
+        Args:
+            sql: One SELECT, or EXPLAIN.
+            most: Most rows; None for all.
+            limit: Longest time. [s]
+
+        Raises:
+            QuestionError: It is another statement, is wrong, writes, or takes too long.
+        """
+        try:
+            statements = self._connection.extract_statements(sql)
+        except duckdb.Error as error:
+            raise QuestionError(str(error)) from error
+        if len(statements) != 1 or statements[0].type not in READS:
+            kinds = ", ".join(one.type.name for one in statements) or "nothing"
+            raise QuestionError(
+                f"{sql.strip()[:80]!r} is {kinds}: one SELECT is answered, nothing is written here"
+            )
+        with self._connection.cursor() as cursor:
+            timer = threading.Timer(limit, cursor.interrupt)
+            timer.start()
+            try:
+                cursor.execute("BEGIN TRANSACTION READ ONLY")
+                found = cursor.sql(sql)
+                return (found if most is None else found.limit(most)).to_arrow_table()
+            except duckdb.InterruptException as error:
+                raise QuestionError(f"no answer within {limit:g} s: ask for less") from error
+            except duckdb.Error as error:
+                raise QuestionError(str(error)) from error
+            finally:
+                timer.cancel()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._connection.close()
+
+
+def source(files: Sequence[str], hive: str) -> str:
+    """Return what SQL reads *files* from; *hive*: names and types of their folders' columns."""
+    names = ", ".join("'" + one.replace("'", "''") + "'" for one in files)
+    return f"read_parquet([{names}], union_by_name = true, hive_partitioning = true, hive_types = {{{hive}}})"

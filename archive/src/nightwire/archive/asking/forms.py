@@ -1,0 +1,163 @@
+"""Answers as others read them: JSON, CSV, Parquet, Arrow, VOTable; whole alerts as Avro."""
+
+import io
+import json
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import csv, parquet
+
+from nightwire.archive.storage import WholeRecord
+from nightwire.schemas import Decoded
+from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
+
+if TYPE_CHECKING:
+    from astropy.io.votable.tree import VOTableFile
+
+NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot hold, escaped or not."""
+ABOUT: Mapping[str, tuple[str | None, str | None, str]] = {
+    "id": (None, "ID_MAIN", "The survey's id of the alert"),
+    "object_id": (None, "meta.id", "The survey's id of the object"),
+    "solar_system_id": (None, "meta.id", "The survey's id of the solar-system object"),
+    "visit": (None, "meta.id;obs", "The visit"),
+    "mjd_tai": ("d", "time.epoch", "Time of the exposure, modified Julian date on TAI"),
+    "ra": ("deg", "POS_EQ_RA_MAIN", "Right ascension, ICRS"),
+    "dec": ("deg", "POS_EQ_DEC_MAIN", "Declination, ICRS"),
+    "flux": ("nJy", "phot.flux", "Difference flux"),
+    "flux_error": ("nJy", "stat.error;phot.flux", "Standard error of the flux"),
+    "snr": (None, "stat.snr", "Size of the flux over its error"),
+    "magnitude": ("mag", "phot.mag", "AB magnitude of the size of the flux"),
+    "band": (None, "instr.bandpass", "Passband"),
+    "distance": ("deg", "pos.angDistance", "Distance from the position that was asked for"),
+}
+"""Unit, UCD (those of Simple Cone Search 1.03 are of the first kind) and description of columns."""
+
+
+def as_json(table: Any) -> bytes:
+    """Return rows as a JSON array of objects; numbers that are not finite become null."""
+    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    return json.dumps(rows, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case datetime() | date():
+            return value.isoformat()
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+        case list():
+            return [_plain(one) for one in value]
+        case bytes():
+            return value.hex()
+        case None | int() | str():
+            return value
+    return str(value)
+
+
+def as_csv(table: Any) -> bytes:
+    """Return rows as CSV, records within them as columns of their own."""
+    out = io.BytesIO()
+    csv.write_csv(flat(table), out)
+    return out.getvalue()
+
+
+def as_parquet(table: Any) -> bytes:
+    """Return rows as a Parquet file."""
+    out = io.BytesIO()
+    parquet.write_table(table, out, compression="zstd")
+    return out.getvalue()
+
+
+def as_arrow(table: Any) -> bytes:
+    """Return rows as a stream of Arrow."""
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def as_votable(table: Any) -> bytes:
+    """Return rows as a VOTable, with units and UCDs."""
+    from astropy.io.votable import from_table
+    from astropy.table import Table
+
+    table = flat(table)
+    columns = [_column(name, table.column(name)) for name in table.schema.names]
+    return _xml(from_table(Table(columns)))
+
+
+def votable_error(why: str) -> bytes:
+    """Return a VOTable that says why there is no answer, as Simple Cone Search wants it."""
+    from astropy.io.votable.tree import Info, Resource, VOTableFile
+
+    document = VOTableFile()
+    document.resources.append(Resource())
+    document.infos.append(Info(ID="Error", name="Error", value=NOT_XML.sub("\ufffd", why)))
+    return _xml(document)
+
+
+def _xml(document: "VOTableFile") -> bytes:
+    out = io.BytesIO()
+    document.to_xml(out)
+    return out.getvalue()
+
+
+def _column(name: str, values: Any) -> Any:
+    from astropy.table import MaskedColumn
+
+    unit, ucd, text = ABOUT.get(name, (None, None, ""))
+    about = {"name": name, "unit": unit, "description": text or None, "meta": {"ucd": ucd} if ucd else {}}
+    kind = values.type
+    mask = [not one.is_valid for one in values]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind):
+        empty: Any = False if pa.types.is_boolean(kind) else 0
+        plain = values.fill_null(empty).combine_chunks()
+        return MaskedColumn(plain.to_numpy(zero_copy_only=False), mask=mask, **about)
+    texts = ["" if one is None else NOT_XML.sub("\ufffd", str(_plain(one))) for one in values.to_pylist()]
+    return MaskedColumn(texts, dtype=object if texts else "U1", **about)
+
+
+def flat(table: Any) -> Any:
+    """Return *table* with the fields of records as columns, ``diaSource.psfFlux``."""
+    while any(pa.types.is_struct(one.type) for one in table.schema):
+        table = table.flatten()
+    return table
+
+
+Form = tuple[str, Callable[[Any], bytes]]
+
+FORMS: Mapping[str, Form] = {
+    "json": ("application/json", as_json),
+    "csv": ("text/csv", as_csv),
+    "parquet": ("application/vnd.apache.parquet", as_parquet),
+    "arrow": ("application/vnd.apache.arrow.stream", as_arrow),
+    "votable": ("application/x-votable+xml", as_votable),
+}
+"""Media type of each form, and what makes it of a table."""
+
+
+def containers(records: Iterable[WholeRecord], decode: Callable[[WholeRecord], Decoded]) -> dict[str, bytes]:
+    """Return whole alerts in Avro containers, one for each schema, their bodies unchanged.
+
+    Args:
+        records: Whole alerts.
+        decode: Tells a record's schema and body.
+    """
+    made: dict[str, bytearray] = {}
+    syncs: dict[str, bytes] = {}
+    for record in records:
+        decoded = decode(record)
+        text = json.dumps(decoded.schema, sort_keys=True)
+        if text not in made:
+            syncs[text] = os.urandom(SYNC_SIZE)
+            made[text] = bytearray(container_head(text.encode(), syncs[text]))
+        made[text] += container_block(decoded.body, syncs[text])
+    return {text: bytes(one) for text, one in made.items()}

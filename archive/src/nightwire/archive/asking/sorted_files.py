@@ -1,0 +1,84 @@
+"""Rows of files that are sorted by a column: of each, the groups that can have some are read."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+
+from nightwire.archive.storage import Place
+
+MOST_KNOWN = 1024
+"""Files whose groups are remembered: of ten million rows, 5 MB."""
+
+
+class Groups(NamedTuple):
+    """The groups of rows of a file: its metadata, and least and greatest of a column in each."""
+
+    metadata: Any
+    least: Any
+    greatest: Any
+
+
+class SortedFiles:
+    """Reads files, and remembers where in them things lie: a file never changes.
+
+    Args:
+        place: Of the archive.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
+
+    def rows(
+        self, files: Sequence[str], column: str, ranges: Sequence[tuple[Any, Any]], names: Sequence[str]
+    ) -> Any:
+        """Return the rows whose *column* lies in one of *ranges*.
+
+        Args:
+            files: Their addresses.
+            column: By which they are sorted.
+            ranges: Least and greatest, both within.
+            names: Columns of the answer.
+        """
+        wanted = list(dict.fromkeys([*names, column]))
+        found = [table for file in files if (table := self._read(file, column, ranges, wanted)) is not None]
+        return pa.concat_tables(found).select(list(names)) if found else None
+
+    def _read(self, file: str, column: str, ranges: Sequence[tuple[Any, Any]], names: list[str]) -> Any:
+        groups = self._groups(file, column)
+        apart = [
+            pc.and_(pc.less_equal(groups.least, high), pc.greater_equal(groups.greatest, low))
+            for low, high in ranges
+        ]
+        wanted = [at for at, one in enumerate(_any(apart).to_pylist()) if one is not False]
+        if not wanted:
+            return None
+        with self._opened(file, groups.metadata) as opened:
+            table = opened.read_row_groups(wanted, names, use_threads=False)
+        values = table.column(column)
+        within = [pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low)) for low, high in ranges]
+        return table.filter(_any(within))
+
+    def _looked_up(self, file: str, column: str) -> Groups:
+        with self._opened(file) as opened:
+            metadata = opened.metadata
+        at = metadata.schema.names.index(column)
+        found = [metadata.row_group(one).column(at).statistics for one in range(metadata.num_row_groups)]
+        return Groups(metadata, *(pa.array([getattr(one, end) for one in found]) for end in ("min", "max")))
+
+    def _opened(self, file: str, metadata: Any = None) -> Any:
+        path = file.removeprefix("s3://") if self._place.is_remote else file
+        where = self._place.files.open(path) if self._place.is_remote else path
+        return parquet.ParquetFile(where, metadata=metadata, memory_map=not self._place.is_remote)
+
+
+def _any(masks: Sequence[Any]) -> Any:
+    """Return where one of *masks* holds."""
+    found = masks[0]
+    for one in masks[1:]:
+        found = pc.or_(found, one)
+    return found

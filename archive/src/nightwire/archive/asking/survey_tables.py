@@ -1,0 +1,179 @@
+"""The tables of one survey as they are asked: by id, by object, by place, by offset."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightwire.archive.asking.cone import Cone
+from nightwire.archive.asking.engine import Engine, source
+from nightwire.archive.asking.file_list import FileList
+from nightwire.archive.asking.sorted_files import SortedFiles
+from nightwire.archive.storage import (
+    ALERTS,
+    INDEX,
+    PACKETS,
+    SCHEMA,
+    ArchiveError,
+    Place,
+    Table,
+    WholeRecord,
+    records_in,
+)
+from nightwire.archive.writing import OURS
+from nightwire.schemas.topics import alerts as topic_of
+
+IN_TIME = [("mjd_tai", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+"""The order of answers."""
+FAR = pa.scalar(datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
+"""After all times."""
+FRESH = 1.0
+"""For so long it is believed that a table is as it was. [s]"""
+ALERT_FOLDERS = "'night': DATE, 'npix': BIGINT"
+PACKET_FOLDERS = "'day': DATE, 'partition': INTEGER"
+"""Columns that are folders of tables, and their types in SQL."""
+
+
+class SurveyTables:
+    """Asks one survey's tables.
+
+    Args:
+        place: Of the archive.
+        survey: Its name.
+        engine: Answers SQL.
+    """
+
+    def __init__(self, place: Place, survey: str, engine: Engine) -> None:
+        self.survey, self.topic, self._engine = survey, topic_of(survey), engine
+        self.alerts, self.index, self.packets = (
+            FileList(Table(place, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
+        )
+        self._files = SortedFiles(place)
+        self._looked = float("-inf")
+
+    def refresh(self, *, at_once: bool = False) -> None:
+        """Look for what was archived since, unless that was done a moment ago.
+
+        Args:
+            at_once: Even then.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
+        if (now := time.monotonic()) - self._looked < FRESH and not at_once:
+            return
+        changed = [one.refresh() for one in (self.packets, self.index, self.alerts)]
+        self._looked = now
+        for view, files, folders in (
+            (self.survey, self.alerts, ALERT_FOLDERS),
+            (f"{self.survey}_packets", self.packets, PACKET_FOLDERS),
+        ):
+            if any(changed) and (found := files.all()):
+                self._engine.define(view, source(found, folders))
+
+    def by_key(self, kind: str, key: str, columns: Sequence[str]) -> Any:
+        """Return the alerts whose id, or object, *key* is; in the order of their time.
+
+        Args:
+            kind: ``id`` or ``object``.
+            key: As text.
+            columns: What is wanted; ``*`` is all.
+        """
+        files = self.index.within("key", key, key, kind=[kind])
+        return self._chosen(self._indexed(files, "key", [(key, key)]).sort_by(IN_TIME), columns)
+
+    def cone(self, cone: Cone, columns: Sequence[str], nights: tuple[date, date] | None = None) -> Any:
+        """Return the alerts within a cone, the nearest first, with their ``distance``. [deg]
+
+        Args:
+            cone: Where.
+            columns: What is wanted; ``*`` is all.
+            nights: The first and the last night; None for all.
+        """
+        ranges = cone.ranges
+        files = self.index.within("_healpix_29", ranges[0][0], ranges[-1][1], kind=["place"])
+        found = self._indexed(files, "_healpix_29", ranges)
+        found = found.append_column("distance", cone.distances(found.column("ra"), found.column("dec")))
+        kept = pc.less_equal(found.column("distance"), cone.radius)
+        if nights is not None:
+            night = found.column("night")
+            kept = pc.and_(kept, pc.and_(pc.greater_equal(night, nights[0]), pc.less_equal(night, nights[1])))
+        nearest = found.filter(kept).sort_by([("distance", "ascending"), *IN_TIME])
+        return self._chosen(nearest, [*columns, "distance"])
+
+    def _indexed(self, files: Sequence[str], column: str, ranges: Sequence[tuple[Any, Any]]) -> Any:
+        """Return what the index has of the alerts whose *column* lies in one of *ranges*."""
+        found = self._files.rows(files, column, ranges, OURS)
+        if found is not None:
+            return found
+        if not (there := self.index.all()[:1]):
+            raise ArchiveError(f"no alerts of {self.survey} are archived yet")
+        return self._files.rows(there, "key", [("", chr(0x10FFFF))], OURS).slice(0, 0)
+
+    def _chosen(self, found: Any, columns: Sequence[str]) -> Any:
+        """Return *columns* of the alerts that the index *found*; others lie in the wide table."""
+        if set(columns) <= set(found.schema.names):
+            return found.select(list(columns))
+        folders = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
+        pixels = pc.unique(found.column("_healpix_29")).to_pylist()
+        files = self.alerts.within("_healpix_29", min(pixels, default=0), max(pixels, default=0), **folders)
+        names = ", ".join(quoted(one) for one in columns if one != "distance")
+        there = ", ".join(map(str, pixels or [-2]))
+        rows = self._engine.rows(
+            f'SELECT partition AS p, "offset" AS o, {names} '  # noqa: S608 (names, quoted)
+            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 IN ({there})"
+        )
+        at = {place: n for n, place in enumerate(_places(rows, "p", "o"))}
+        taken = rows.take(pa.array([at[one] for one in _places(found)], pa.int64())).drop_columns(["p", "o"])
+        return taken.append_column("distance", found.column("distance")) if "distance" in columns else taken
+
+    def records(self, number: int, begin: int, end: int) -> Iterator[WholeRecord]:
+        """Yield the whole records of a range of offsets, in order."""
+        yield from records_in(self.topic, self.record_rows(number, begin, end))
+
+    def record_rows(self, number: int, begin: int, end: int) -> Any:
+        """Return the whole records of a range of offsets as rows of `SCHEMA`, in order."""
+        files = self.packets.within("offset", begin, end - 1, partition=[number])
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], SCHEMA.names[2:])
+        if rows is None:
+            return SCHEMA.empty_table()
+        rows = rows.add_column(0, "partition", pa.array([number] * len(rows), pa.int32()))
+        rows = rows.add_column(0, "day", rows.column("timestamp").cast(pa.date32()))
+        return rows.cast(SCHEMA).sort_by("offset")
+
+    def position(self, number: int) -> int:
+        """Return the offset after the last one of a partition that is archived."""
+        return self.packets.position((self.topic, number)) or 0
+
+    def offsets(self, number: int, begin: int, end: int) -> list[int]:
+        """Return the offsets of a range that have a row, each as often as it has one."""
+        files = self.alerts.within("offset", begin, end - 1)
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], ["offset", "partition"])
+        if rows is None:
+            return []
+        found = rows.filter(pc.equal(rows.column("partition"), number)).column("offset")
+        return found.to_pylist()  # type: ignore[no-any-return]
+
+    def first_since(self, number: int, time_ms: int) -> int | None:
+        """Return the first offset of a partition that was written at *time_ms* or later."""
+        moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))
+        found: int | None = None
+        for file in self.packets.within("timestamp", moment, None, order="offset", partition=[number]):
+            rows = self._files.rows([file], "timestamp", [(moment, FAR)], ["offset"])
+            first = pc.min(rows.column("offset")).as_py() if rows is not None else None
+            if found is not None and (first is None or first > found):
+                break
+            found = first if found is None or first is None else min(found, first)
+        return found
+
+
+def quoted(column: str) -> str:
+    """Return a column's name, ``diaSource.psfFlux``, as SQL selects it."""
+    return column if column == "*" else ".".join(f'"{part}"' for part in column.split("."))
+
+
+def _places(rows: Any, partition: str = "partition", offset: str = "offset") -> Iterator[tuple[int, int]]:
+    return zip(rows.column(partition).to_pylist(), rows.column(offset).to_pylist(), strict=True)

@@ -1,0 +1,107 @@
+"""Whether archive and topic are the same: record by record, by ranges of offsets."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as TopicPartitionOffset
+
+from nightwire.archive.asking import Archive
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, record_of
+from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
+
+RANGE = 1000
+"""Offsets that are compared at once."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found of a range of offsets, or of a partition.
+
+    Attributes:
+        partition: Its number.
+        first: The first offset.
+        last: The last one.
+        records: How many Kafka has there.
+        missing: How many the archive has not.
+        doubled: How many it has more than once, whole or as a row.
+        different: How many differ in value, key or time.
+        unreadable: How many are no alerts: whole they are kept, without a row.
+        waiting: How many offsets are not archived yet.
+    """
+
+    partition: int
+    first: int
+    last: int
+    records: int = 0
+    missing: int = 0
+    doubled: int = 0
+    different: int = 0
+    unreadable: int = 0
+    waiting: int = 0
+
+    @property
+    def same(self) -> bool:
+        """Whether archive and topic agree."""
+        return not (self.missing or self.doubled or self.different)
+
+
+def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]:
+    """Yield what is found of each partition of a survey that Kafka has records of.
+
+    Raises:
+        ArchiveError: There is no such survey in the archive.
+        KafkaException: Kafka does not answer.
+    """
+    tables = archive.of(survey)
+    reader = consumer(bootstrap, enable_partition_eof=True)
+    try:
+        known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]
+        ends = {
+            number: _level(archive, survey, (tables.topic, number)) for number in sorted(known.partitions)
+        }
+        tables.refresh(at_once=True)  # after the positions: it has all that lies before them
+        for number, level in ends.items():
+            low, high = watermarks(reader, tables.topic, number)
+            end = max(low, min(level, high))
+            found = [
+                _compared(reader, archive, survey, number, range(first, min(first + RANGE, end)))
+                for first in range(low, end, RANGE)
+            ]
+            yield _summed(found, Compared(number, low, end - 1, waiting=high - end))
+    finally:
+        reader.close()
+
+
+def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
+    """Return how far a partition is archived, in all tables."""
+    return min(Table(archive.place, survey, kind).position(source) or 0 for kind in (PACKETS, INDEX, ALERTS))
+
+
+def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> Compared:
+    tables = archive.of(survey)
+    reader.assign([TopicPartitionOffset(tables.topic, number, wanted.start)])
+    messages = read_until(reader, {(tables.topic, number): wanted.stop})
+    ours = {one.offset: one for one in map(record_of, messages)}
+    kept = list(tables.records(number, wanted.start, wanted.stop))
+    rows = tables.offsets(number, wanted.start, wanted.stop)
+    found = {one.offset: one for one in kept}
+    return Compared(
+        number,
+        wanted.start,
+        wanted.stop - 1,
+        records=len(ours),
+        missing=len(ours.keys() - found.keys()),
+        doubled=len(kept) - len(found) + len(rows) - len(set(rows)),
+        different=sum(found.get(at) != ours.get(at) for at in found),
+        unreadable=len(found.keys() - set(rows)),
+    )
+
+
+def _summed(ranges: Sequence[Compared], whole: Compared) -> Compared:
+    sums: dict[str, Any] = {
+        name: sum(getattr(one, name) for one in ranges)
+        for name in ("records", "missing", "doubled", "different", "unreadable")
+    }
+    return Compared(whole.partition, whole.first, whole.last, waiting=whole.waiting, **sums)

@@ -1,0 +1,297 @@
+"""The verb `nightwire archive`."""
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nightwire.core.cli import (
+    Size,
+    bootstrap_option,
+    completion,
+    duration_option,
+    metrics_port_option,
+    parse_duration,
+    registry_option,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from nightwire.archive import Archive
+
+place_option = click.option(
+    "--archive",
+    "url",
+    envvar="NIGHTWIRE_ARCHIVE",
+    metavar="URL",
+    help="A folder, or s3://BUCKET/PREFIX.  [default: NIGHTWIRE_ARCHIVE, else archive/ in the stack's state]",
+)
+survey_option = click.option(
+    "--survey", shell_complete=completion.surveys, help="Whose alerts.  [default: the only one there is]"
+)
+ASKING = (
+    place_option,
+    survey_option,
+    click.option(
+        "--columns", metavar="NAME,…", help="Columns of the answer; * for all.  [default: canonical ones]"
+    ),
+    click.option(
+        "--as",
+        "form",
+        type=click.Choice(["table", "json", "csv", "parquet", "arrow", "votable", "avro"]),
+        default="table",
+        show_default=True,
+        help="Form of the answer; Avro has whole alerts, with their stamps.",
+    ),
+    click.option(
+        "--out",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Where to.  [default: stdout]",
+    ),
+)
+
+
+@click.group()
+def archive() -> None:
+    """Keep what passed, and ask for it: by id, object, place, and SQL."""
+
+
+@archive.command()
+@place_option
+@bootstrap_option
+@registry_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP listens.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8085, show_default=True, help="Port.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["constant", "rate", "state", "order"]),
+    default="state",
+    show_default=True,
+    help="When records are taken: at once; so many bytes a second; between visits; a partition at a time.",
+)
+@click.option(
+    "--rate",
+    type=Size(),
+    default="10MB",
+    show_default=True,
+    help="Most bytes a second, with --schedule rate.",
+)
+@duration_option("--every", "1m", "Write at the latest after so long.")
+@click.option("--batch", type=Size(), default="64MB", show_default=True, help="Or after so many bytes.")
+@click.option(
+    "--keep", metavar="DURATION", help="How long columns are kept, such as 730d.  [default: for ever]"
+)
+@click.option("--keep-whole", metavar="DURATION", help="How long whole alerts are kept.  [default: for ever]")
+@duration_option("--compact-every", "10m", "Time between two compactions of small files.")
+@metrics_port_option
+def serve(
+    url: str | None,
+    bootstrap: str | None,
+    registry: str | None,
+    every: float,
+    batch: int,
+    keep: str | None,
+    keep_whole: str | None,
+    compact_every: float,
+    **more: Any,
+) -> None:
+    """Archive every survey's alerts, and answer questions over HTTP, until it is stopped.
+
+    \b
+    Examples:
+      nightwire archive serve --archive /data/archive
+      AWS_ENDPOINT_URL=http://store:9000 nightwire archive serve --archive s3://night/archive
+    """
+    from nightwire.archive.serve import ServeSettings
+    from nightwire.archive.serve import serve as run
+    from nightwire.archive.upkeep import Retention
+    from nightwire.archive.writing import Batching
+    from nightwire.core.runtime import find_endpoints
+
+    where = find_endpoints(bootstrap, registry)
+    retention = Retention(_span(keep), _span(keep_whole))
+    run(
+        ServeSettings(
+            _place(url),
+            where,
+            batching=Batching(every, batch),
+            retention=retention,
+            upkeep=compact_every,
+            **more,
+        )
+    )
+
+
+@archive.command()
+@click.argument("alert_id", metavar="ID")
+@with_options(ASKING)
+def get(alert_id: str, **options: Any) -> None:
+    """Show the alert with an ID; with --as avro whole, with its stamps.
+
+    \b
+    Example:
+      nightwire archive get 170253142325723141 --survey lsst --as avro --out alert.avro
+    """
+    _ask(lambda found, survey, columns: found.get(alert_id, survey, columns), **options)
+
+
+@archive.command("object")
+@click.argument("object_id", metavar="ID")
+@click.option("--light-curve", is_flag=True, help="The merged light curve instead: detections and histories.")
+@with_options(ASKING)
+def object_(object_id: str, light_curve: bool, **options: Any) -> None:
+    """Show all alerts of the object ID, or of a solar-system object, by time.
+
+    \b
+    Examples:
+      nightwire archive object 170032890000123 --survey lsst
+      nightwire archive object 170032890000123 --light-curve --as votable --out curve.xml
+    """
+    if light_curve:
+        _ask(lambda found, survey, _: found.light_curve(object_id, survey), **options)
+    else:
+        _ask(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
+
+
+@archive.command()
+@click.argument("ra", type=float)
+@click.argument("dec", type=float)
+@click.argument("radius")
+@with_options(ASKING)
+def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
+    """Show the alerts within RADIUS of RA and DEC, the nearest first.
+
+    RA and DEC are degrees, ICRS; RADIUS is degrees, or has a unit: 30arcsec, 2arcmin.  A negative
+    DEC comes after --.
+
+    \b
+    Example:
+      nightwire archive cone --survey lsst -- 150.11 -2.2 1arcmin
+    """
+    from astropy.coordinates import Angle
+
+    try:
+        size = float(Angle(radius, "deg").deg)
+    except ValueError as error:
+        raise click.UsageError(f"RADIUS {radius!r}: {error}") from error
+    _ask(lambda found, survey, columns: found.cone(ra, dec, size, survey, columns), **options)
+
+
+@archive.command()
+@click.argument("sql")
+@with_options(ASKING)
+def query(sql: str, columns: str | None, **options: Any) -> None:
+    """Answer SQL (DuckDB's) over lsst, lsst_packets and so on; nothing can be written.
+
+    \b
+    Example:
+      nightwire archive query "SELECT band, avg(diaSource.psfFlux) FROM lsst GROUP BY band"
+    """
+    _ask(lambda found, _survey, _columns: found.query(sql), columns=columns, **options)
+
+
+@archive.command()
+@place_option
+@click.option("--keep", metavar="DURATION", help="Delete columns that are older.")
+@click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
+def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
+    """Join small files, and delete what is too old."""
+    from nightwire.archive.upkeep import Retention, keep_up
+
+    fewer = keep_up(_place(url), Retention(_span(keep), _span(keep_whole)), least=2)
+    click.echo(f"{fewer} files fewer")
+
+
+@archive.command()
+@place_option
+@bootstrap_option
+def check(url: str | None, bootstrap: str | None) -> None:
+    """Prove that archive and topics are the same, record by record that Kafka still has."""
+    from nightwire.archive import Archive
+    from nightwire.archive.check import compare
+    from nightwire.core.cli import Column, Listing, show_tables
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+
+    kafka = enter(find_endpoints(bootstrap).kafka)
+    with Archive(_place(url).url) as found:
+        rows = [(survey, one) for survey in found.surveys for one in compare(kafka, found, survey)]
+    titles = ("survey", *(vars(rows[0][1]) if rows else ()))
+    cells = [[survey, *vars(one).values()] for survey, one in rows]
+    show_tables(Listing([Column(name, number=name != "survey") for name in titles], cells))
+    if not all(one.same for _, one in rows):
+        raise click.ClickException("the archive is not what the topics are")
+
+
+def _ask(
+    question: Callable[["Archive", str | None, Sequence[str]], Any],
+    url: str | None,
+    survey: str | None,
+    columns: str | None,
+    form: str,
+    out: Path | None,
+) -> None:
+    from nightwire.archive import Archive
+    from nightwire.archive.asking import FORMS, columns_in
+
+    with Archive(_place(url).url) as found:
+        answer = question(found, survey, columns_in(columns))
+        if form == "table" and out is None:
+            _show(answer)
+        elif form == "avro":
+            _put_containers(found, answer, survey, out)
+        else:
+            _put(FORMS["json" if form == "table" else form][1](answer), out)
+
+
+def _show(answer: Any) -> None:
+    from nightwire.archive.asking import flat
+    from nightwire.core.cli import Column, Listing, show_tables
+
+    table = flat(answer)
+    if not len(table):
+        click.echo("no rows", err=True)
+        return
+    rows = [[None if cell is None else str(cell) for cell in row.values()] for row in table.to_pylist()]
+    show_tables(Listing([Column(name) for name in table.schema.names], rows))
+
+
+def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
+    from nightwire.archive.asking import containers
+
+    made = list(containers(found.whole_of(answer, survey), found.decode).values())
+    if len(made) > 1 and out is None:
+        raise click.UsageError(
+            f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
+        )
+    for at, body in enumerate(made):
+        _put(body, out.with_stem(f"{out.stem}-{at + 1}") if out and at else out)
+
+
+def _put(body: bytes, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.buffer.write(body)
+    else:
+        out.write_bytes(body)
+
+
+def _place(url: str | None) -> Any:
+    from nightwire.archive.storage import ArchiveError, Place
+    from nightwire.core.runtime import state_dir
+
+    if url:
+        return Place(url)
+    if (state := state_dir()) is None:
+        raise ArchiveError("no archive: name one with --archive URL, or NIGHTWIRE_ARCHIVE")
+    return Place(state / "archive")
+
+
+def _span(text: str | None) -> timedelta | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,217 @@
+"""`nightwire archive serve`: the loop that writes behind, HTTP in front, upkeep beside."""
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from threading import Thread
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from nightwire.archive.asking import Archive
+from nightwire.archive.serving import application
+from nightwire.archive.storage import Place
+from nightwire.archive.upkeep import Retention, keep_up
+from nightwire.archive.writing import GROUP, SCHEDULES, Batching, Drain, Ledger, SurveyWriter
+from nightwire.core.accounting import read_accounts
+from nightwire.core.kafka import (
+    Writer,
+    admin,
+    cluster_id,
+    consumer,
+    ensure_topics,
+    enter,
+    identity,
+    login,
+    producer,
+)
+from nightwire.core.presence import metrics_at, reached_at, registered
+from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging
+from nightwire.schemas import SchemaRegistry
+from nightwire.schemas.serving import KafkaAccess, plain_server, run
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
+
+log = logging.getLogger("nightwire.archive")
+
+MEMBER: Mapping[str, Any] = {
+    "partition_assignment_strategy": "cooperative-sticky",
+    "session_timeout_ms": 10_000,
+    "topic_metadata_refresh_interval_ms": 10_000,
+    "queued_max_messages_kbytes": 8 << 10,
+    "isolation_level": "read_committed",
+}
+"""Soon hears of new topics, and fetches little ahead of its schedule."""
+NICENESS = 10
+"""The live stream's processes come first where there are too few cores."""
+GAUGES = {
+    "nightwire_archive_records": "Records that were archived since the start.",
+    "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
+    "nightwire_archive_expired_records": "Records that Kafka had deleted before they were archived.",
+    "nightwire_archive_waiting_records": "Records that are taken and not yet written.",
+}
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """What an archive was asked for.
+
+    Attributes:
+        place: Where it lies.
+        endpoints: Where Kafka and the registry are.
+        schedule: Name of when records are taken.
+        rate: Most bytes a second, for the schedule that has a rate.
+        batching: When they are written.
+        retention: How long they are kept.
+        upkeep: Time between two compactions; 0 for none. [s]
+        host: Where HTTP listens.
+        port: At which port.
+        metrics_port: Of the page of metrics; 0 for none.
+    """
+
+    place: Place
+    endpoints: Endpoints
+    schedule: str = "state"
+    rate: int = 10_000_000
+    batching: Batching = field(default_factory=Batching)
+    retention: Retention = field(default_factory=Retention)
+    upkeep: float = 600.0
+    host: str = "127.0.0.1"
+    port: int = 8085
+    metrics_port: int = 0
+
+    @property
+    def url(self) -> str:
+        """Where others of the site ask it."""
+        return f"http://{reached_at(self.host, self.port)}"
+
+
+def serve(asked: ServeSettings) -> None:
+    """Archive and answer until a signal.
+
+    Raises:
+        ArchiveError: Another process archives the same, or the store does not answer.
+        KafkaException: Kafka refuses.
+        DeliveryError: Kafka does not take the accounts.
+    """
+    setup_logging("nightwire.archive")
+    os.nice(NICENESS)
+    kafka = enter(asked.endpoints.kafka)
+    collected = CollectorRegistry()
+    answered = Counter(
+        "nightwire_archive_requests_total",
+        "Requests, by path and HTTP status.",
+        ["path", "status"],
+        registry=collected,
+    )
+    with ExitStack() as exits:
+        archive = exits.enter_context(Archive(asked.place.url))
+        access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka})
+        server = plain_server(application(archive, access, answered), asked.host, asked.port)
+        drain = exits.enter_context(draining(asked, kafka))
+        work = exits.enter_context(working(drain, lambda: setattr(server, "should_exit", True)))
+        exits.enter_context(
+            page(collected, drain, asked.metrics_port, lambda: server.started and work.failure is None)
+        )
+        exits.enter_context(upkeep(asked))
+        ends = {"http": asked.url} | metrics_at(asked.metrics_port)
+        about = {"archive": asked.place.url, "schedule": asked.schedule}
+        exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
+        log.info("the archive in %s on %s", asked.place, asked.url)
+        run([server])
+    if work.failure is not None:
+        raise work.failure
+    log.info("left")
+
+
+@contextmanager
+def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
+    """Yield the loop, its clients open."""
+    ensure_topics(kafka, [settings(ACCOUNTS), settings(DEAD_LETTERS)])
+    registry = SchemaRegistry(
+        asked.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
+    )
+    with registry:
+        ledger = Ledger(Writer(producer(kafka)), read_accounts(kafka))
+        member = consumer(kafka, group=GROUP, on_error=registry.doubt, **MEMBER)
+        schedule = SCHEDULES[asked.schedule](asked.rate)
+        writer_of = cache(lambda survey: SurveyWriter(asked.place, survey, registry))
+        yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
+
+
+class Work:
+    """The loop in its thread.
+
+    Args:
+        drain: The loop.
+        on_end: Called when it ends by itself.
+    """
+
+    def __init__(self, drain: Drain, on_end: Callable[[], None]) -> None:
+        self._drain, self._on_end, self._stop = drain, on_end, Stop()
+        self.failure: Exception | None = None
+        self._thread = Thread(target=self._run, name="archive-drain")
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._drain.run(self._stop)
+        except Exception as error:  # noqa: BLE001  (raised by the process's own thread)
+            self.failure = error
+            self._on_end()
+
+    def stop(self) -> None:
+        """Let it write what was taken, and wait for that."""
+        self._stop.set()
+        self._thread.join()
+
+
+@contextmanager
+def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[Work]:
+    """Run *drain* in a thread within the block."""
+    work = Work(drain, on_end)
+    try:
+        yield work
+    finally:
+        work.stop()
+
+
+@contextmanager
+def upkeep(asked: ServeSettings) -> Iterator[None]:
+    """Compact and forget, now and then, within the block."""
+    stop = Stop()
+
+    def look() -> None:
+        while not stop.wait(asked.upkeep):
+            if fewer := keep_up(asked.place, asked.retention):
+                log.info("%d files fewer", fewer)
+
+    thread = Thread(target=look, name="archive-upkeep", daemon=True)
+    if asked.upkeep:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+@contextmanager
+def page(registry: CollectorRegistry, drain: Drain, port: int, healthy: Callable[[], bool]) -> Iterator[None]:
+    """Show metrics within the block."""
+    values: list[Callable[[], float]] = [
+        lambda: drain.ledger.archived,
+        lambda: drain.ledger.dead,
+        lambda: drain.expired,
+        lambda: drain.waiting,
+    ]
+    for (name, text), value in zip(GAUGES.items(), values, strict=True):
+        Gauge(name, text, registry=registry).set_function(value)
+    shown = MetricsPage(registry, port=port, healthy=healthy)
+    if port:
+        shown.start()
+    try:
+        yield
+    finally:
+        shown.stop()

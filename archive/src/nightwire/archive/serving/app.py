@@ -1,0 +1,207 @@
+"""The archive over HTTP, in pages: by id, object, cone and SQL; whole records; cone search."""
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from prometheus_client import Counter
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from nightwire.archive.asking import FORMS, Archive, columns_in, containers, votable_error
+from nightwire.archive.serving.gate import check_reader
+from nightwire.archive.storage import ArchiveError, StorageError
+from nightwire.schemas import SchemaError
+from nightwire.schemas.serving import KafkaAccess, RefusedError, hung_up, object_of, refusal
+
+PAGE = 1000
+"""Rows of a page, where nobody asks for more. [row]"""
+MOST = 50_000
+"""Most rows of a page. [row]"""
+MOST_RECORDS = 500
+"""Most whole records at once: of the largest, 150 MB."""
+MAX_BODY = 64 << 10
+"""Longest request. [byte]"""
+LIMIT = 30.0
+"""Longest time for a question in SQL. [s]"""
+
+Answer = Callable[[Archive, Request], Any]
+"""Answers a request in a thread of its own: with a table, or a response."""
+
+
+def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Starlette:
+    """Return the HTTP API of *archive* as an ASGI application; *answered* counts its requests."""
+    answers: Mapping[str, Answer] = {
+        "/surveys": surveys,
+        "/{survey}/alerts/{id}": alerts_of_id,
+        "/{survey}/objects/{id}": alerts_of_object,
+        "/{survey}/objects/{id}/light_curve": light_curve,
+        "/{survey}/cone": cone,
+        "/{survey}/scs": simple_cone_search,
+        "/{survey}/records/{partition:int}": records,
+        "/{survey}/records/{partition:int}/first": first_since,
+    }
+    serve = partial(_respond, archive, access, answered)
+    routes = [Route(path, partial(serve, answer)) for path, answer in answers.items()]
+    routes.insert(0, Route("/query", partial(serve, query), methods=["GET", "POST"]))
+    return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
+
+
+async def _respond(
+    archive: Archive, access: KafkaAccess, answered: Counter, answer: Answer, http: Request
+) -> Response:
+    try:
+        named = http.path_params.get("survey")
+        whose = [named] if named else await run_in_threadpool(lambda: archive.surveys)
+        await check_reader(access, http, whose)
+        if http.method == "POST":
+            http.state.said = await object_of(http, MAX_BODY)
+        response = await run_in_threadpool(_answered, archive, answer, http)
+    except RefusedError as error:
+        response = refusal(error.status, str(error))
+    except StorageError as error:
+        response = refusal(503, str(error))
+    except (ArchiveError, SchemaError) as error:
+        response = refusal(400, str(error))
+    response.headers["Cache-Control"] = "no-store"
+    answered.labels(http.scope["route"].path, str(response.status_code)).inc()
+    return response
+
+
+def _answered(archive: Archive, answer: Answer, http: Request) -> Response:
+    found = answer(archive, http)
+    return found if isinstance(found, Response) else _page(http, found)
+
+
+def surveys(archive: Archive, _http: Request) -> Response:
+    """Answer which surveys there are."""
+    return JSONResponse(archive.surveys)
+
+
+def alerts_of_id(archive: Archive, http: Request) -> Any:
+    """Answer with the alerts of an id; ``?as=avro``: whole, with their stamps."""
+    survey, name = http.path_params["survey"], http.path_params["id"]
+    return _whole_or_rows(
+        archive, http, archive.get(name, survey, columns_in(http.query_params.get("columns")))
+    )
+
+
+def alerts_of_object(archive: Archive, http: Request) -> Any:
+    """Answer with the alerts of an object."""
+    survey, name = http.path_params["survey"], http.path_params["id"]
+    found = archive.object(name, survey, columns_in(http.query_params.get("columns")))
+    return _whole_or_rows(archive, http, found)
+
+
+def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
+    if not len(found):
+        raise RefusedError(404, f"no alert of {http.path_params['id']} is archived")
+    if http.query_params.get("as") != "avro":
+        return found
+    made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
+    if len(made) > 1:
+        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
+    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
+
+
+def light_curve(archive: Archive, http: Request) -> Any:
+    """Answer with the merged light curve of an object."""
+    return archive.light_curve(http.path_params["id"], http.path_params["survey"])
+
+
+def cone(archive: Archive, http: Request) -> Any:
+    """Answer ``?ra=&dec=&radius=``. [deg]"""
+    ra, dec, radius = (_number(http, name) for name in ("ra", "dec", "radius"))
+    return archive.cone(
+        ra, dec, radius, http.path_params["survey"], columns_in(http.query_params.get("columns"))
+    )
+
+
+def simple_cone_search(archive: Archive, http: Request) -> Response:
+    """Answer as IVOA's Simple Cone Search 1.03 wants it: always a VOTable, errors too."""
+    asked = {name.upper(): value for name, value in http.query_params.items()}
+    try:
+        ra, dec, radius = (float(asked[name]) for name in ("RA", "DEC", "SR"))
+        found = archive.cone(ra, dec, radius, http.path_params["survey"])
+        most = min(MOST, int(asked.get("MAXREC", PAGE)))
+        body = FORMS["votable"][1](found.slice(0, 0 if radius == 0 else max(0, most)))
+    except (KeyError, ValueError, ArchiveError) as error:
+        why = f"no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+        body = votable_error(f"Error in the parameters: {why}")
+    return Response(body, media_type="text/xml;content=x-votable")
+
+
+def query(archive: Archive, http: Request) -> Any:
+    """Answer ``{"sql": …}``, or ``?sql=…``."""
+    sql = getattr(http.state, "said", http.query_params).get("sql")
+    if not isinstance(sql, str):
+        raise RefusedError(400, 'say {"sql": "SELECT …"}')
+    return archive.query(sql, most=_whole_number(http, "start", 0) + _limit(http) + 1, limit=LIMIT)
+
+
+def records(archive: Archive, http: Request) -> Response:
+    """Answer ``?from=&until=`` with whole records of these offsets, as a stream of Arrow.
+
+    The header ``Next-Offset`` says where to go on: at *from* itself where the archive ends there.
+    """
+    begin, end = (_whole_number(http, name, 0) for name in ("from", "until"))
+    most = min(_whole_number(http, "limit", MOST_RECORDS), MOST_RECORDS)
+    tables, number = archive.of(http.path_params["survey"]), http.path_params["partition"]
+    end = max(begin, min(end, begin + most, tables.position(number)))
+    media_type, make = FORMS["arrow"]
+    body = make(tables.record_rows(number, begin, end))
+    return Response(body, media_type=media_type, headers={"Next-Offset": str(end)})
+
+
+def first_since(archive: Archive, http: Request) -> Response:
+    """Answer ``?since=MS`` with the first offset that was written then or later, null for none."""
+    since = _whole_number(http, "since", 0)
+    found = archive.of(http.path_params["survey"]).first_since(http.path_params["partition"], since)
+    return JSONResponse({"offset": found})
+
+
+def _page(http: Request, found: Any) -> Response:
+    """Answer with a page of *found*, in the form that is asked for."""
+    form = http.query_params.get("as", "json")
+    if form not in FORMS:
+        raise RefusedError(400, f"as={form}: there are {', '.join((*FORMS, 'avro'))}")
+    media_type, make = FORMS[form]
+    return Response(make(_rows(http, found)), media_type=media_type, headers=_link(http, found))
+
+
+def _rows(http: Request, found: Any) -> Any:
+    return found.slice(_whole_number(http, "start", 0), _limit(http))
+
+
+def _limit(http: Request) -> int:
+    return min(_whole_number(http, "limit", PAGE), MOST)
+
+
+def _link(http: Request, found: Any) -> dict[str, str]:
+    """Return the header that says where the next page is, if there is one."""
+    after = _whole_number(http, "start", 0) + _limit(http)
+    if after >= len(found):
+        return {}
+    return {"Link": f'<{http.url.include_query_params(start=after)}>; rel="next"'}
+
+
+def _number(http: Request, name: str) -> float:
+    text = http.query_params.get(name)
+    try:
+        number = float(text or "")
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise RefusedError(400, f"{name}={text}: a number of degrees is wanted")
+    return number
+
+
+def _whole_number(http: Request, name: str, default: int) -> int:
+    text = http.query_params.get(name, str(default))
+    if not text.isdecimal() or len(text) > 18:
+        raise RefusedError(400, f"{name}={text}: a whole number is wanted")
+    return int(text)

@@ -1,0 +1,41 @@
+"""Where rows lie: Delta tables in a folder or a bucket, whole records, schemas."""
+
+from nightwire.archive.storage.place import ArchiveError, Place
+from nightwire.archive.storage.records import (
+    SCHEMA,
+    WholeRecord,
+    next_offsets,
+    record_of,
+    record_rows,
+    records_in,
+)
+from nightwire.archive.storage.schemas import FOLDER, KeptSchemas
+from nightwire.archive.storage.table import (
+    ALERTS,
+    INDEX,
+    PACKETS,
+    FencedError,
+    Span,
+    StorageError,
+    Table,
+)
+
+__all__ = [
+    "ALERTS",
+    "FOLDER",
+    "INDEX",
+    "PACKETS",
+    "SCHEMA",
+    "ArchiveError",
+    "FencedError",
+    "KeptSchemas",
+    "Place",
+    "Span",
+    "StorageError",
+    "Table",
+    "WholeRecord",
+    "next_offsets",
+    "record_of",
+    "record_rows",
+    "records_in",
+]

@@ -1,0 +1,96 @@
+"""Where an archive lies: a folder, or a bucket of an S3-like store, named by one URL."""
+
+import json
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from nightwire.schemas import MendableError
+
+
+class ArchiveError(MendableError):
+    """The archive cannot do what was asked; the message says why, and what to do."""
+
+
+class Place:
+    """A folder, or a prefix in a bucket.
+
+    Args:
+        url: A path, or ``s3://BUCKET/PREFIX``; who may is said by ``AWS_ACCESS_KEY_ID``,
+            ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION`` and, for a store that is not Amazon's,
+            ``AWS_ENDPOINT_URL``.
+
+    Raises:
+        ArchiveError: It is neither.
+    """
+
+    def __init__(self, url: str | Path) -> None:
+        text = str(url).rstrip("/")
+        scheme = urlsplit(text).scheme
+        if scheme not in ("", "s3"):
+            raise ArchiveError(f"{text}: an archive lies in a folder, or at s3://BUCKET/PREFIX")
+        self.url = text if scheme else str(Path(text).absolute())
+        self.is_remote = bool(scheme)
+
+    def __str__(self) -> str:
+        return self.url
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the library of Delta tables is told beside the environment."""
+        plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        return {"AWS_ALLOW_HTTP": "true"} if self.is_remote and plain else {}
+
+    @cached_property
+    def files(self) -> Any:
+        """The file system, as fsspec has it; paths are below `root`."""
+        import fsspec
+
+        if not self.is_remote:
+            return fsspec.filesystem("file")
+        from fsspec.implementations.arrow import ArrowFSWrapper
+        from pyarrow.fs import S3FileSystem
+
+        endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
+        where = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme} if endpoint.netloc else {}
+        # short files go by one put
+        return ArrowFSWrapper(S3FileSystem(allow_delayed_open=True, **where))
+
+    @property
+    def root(self) -> str:
+        """The path of the archive in `files`."""
+        return self.url.removeprefix("s3://")
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders in the archive, sorted."""
+        try:
+            found = self.files.ls(self.root, detail=True)
+        except (FileNotFoundError, OSError):
+            return []
+        names = (str(one["name"]).rsplit("/", 1)[-1] for one in found if one["type"] == "directory")
+        return sorted(names)
+
+    def read_json(self, name: str) -> Any:
+        """Return what is in the file *name*; None where there is none."""
+        try:
+            return json.loads(self.files.cat_file(f"{self.root}/{name}"))
+        except FileNotFoundError:
+            return None
+
+    def write_json(self, name: str, found: Mapping[str, Any]) -> None:
+        """Put *found* into the file *name*, whole or not at all.
+
+        Raises:
+            OSError: The disk is full, or the store refuses.
+        """
+        path, text = f"{self.root}/{name}", json.dumps(found, sort_keys=True).encode()
+        if self.is_remote:
+            self.files.pipe_file(path, text)
+            return
+        self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        beside = Path(f"{path}.{os.getpid()}")
+        beside.write_bytes(text)
+        beside.replace(path)

@@ -1,0 +1,112 @@
+"""Whole records of Kafka as rows, byte for byte, and rows as records.  Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import Message
+
+from nightwire.schemas import wire
+from nightwire.schemas.wire import unframe
+
+HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
+SCHEMA = pa.schema(
+    [
+        ("day", pa.date32()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("schema_id", pa.int64()),
+        ("key", pa.binary()),
+        ("headers", HEADERS),
+        ("value", pa.binary()),
+    ]
+)
+"""Columns of whole records; *day* is of *timestamp*, *schema_id* null without a wire header."""
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True)
+class WholeRecord:
+    """A record as it lay in Kafka.
+
+    Attributes:
+        topic: Of Kafka.
+        partition: Its number.
+        offset: The record's.
+        timestamp: The record's. [ms since 1970, UTC]
+        key: The record's key.
+        headers: Names and values, in their order.
+        value: Byte for byte; None where the record deletes its key.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    headers: Headers
+    value: bytes | None
+
+    @property
+    def schema_id(self) -> int | None:
+        """The id in the wire format; None where the value begins otherwise."""
+        return schema_id_of(self.value)
+
+    @property
+    def place(self) -> str:
+        """Where it lay: ``topic[partition]@offset``."""
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+
+def schema_id_of(value: bytes | None) -> int | None:
+    """Return the schema id that *value* begins with; None where it has none."""
+    if value is None or len(value) < wire.HEADER.size or value[0]:
+        return None
+    return unframe(value)[0]
+
+
+def record_of(message: Message) -> WholeRecord:
+    """Return *message* as a record."""
+    pairs: Any = message.headers() or ()
+    headers = [(name, text.encode() if isinstance(text, str) else text) for name, text in pairs]
+    at = str(message.topic()), message.partition() or 0, message.offset() or 0
+    return WholeRecord(*at, max(0, message.timestamp()[1]), message.key(), headers, message.value())
+
+
+def record_rows(records: Sequence[WholeRecord]) -> Any:
+    """Return *records* as rows of `SCHEMA`."""
+    times = [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in records]
+    headers = [[{"name": name, "value": value} for name, value in one.headers] for one in records]
+    columns = [
+        [one.date() for one in times],
+        [one.partition for one in records],
+        [one.offset for one in records],
+        times,
+        [one.schema_id for one in records],
+        [one.key for one in records],
+        headers,
+        [one.value for one in records],
+    ]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def records_in(topic: str, rows: Any) -> Iterator[WholeRecord]:
+    """Yield the records in *rows* of `SCHEMA`, as they lay in *topic*."""
+    for row in rows.to_pylist():
+        headers = [(one["name"], one["value"]) for one in row["headers"] or ()]
+        time_ms = round(row["timestamp"].timestamp() * 1000)
+        yield WholeRecord(topic, row["partition"], row["offset"], time_ms, row["key"], headers, row["value"])
+
+
+def next_offsets(records: Iterable[WholeRecord]) -> dict[tuple[str, int], int]:
+    """Return the offset after the last of *records*, for each partition."""
+    found: dict[tuple[str, int], int] = {}
+    for one in records:
+        source = (one.topic, one.partition)
+        found[source] = max(found.get(source, 0), one.offset + 1)
+    return found

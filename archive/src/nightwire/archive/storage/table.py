@@ -1,0 +1,249 @@
+"""One Delta table of the archive: rows are added in one commit with the offsets that they end at.
+
+The commit holds an application transaction a partition (``alerts.lsst/0``: the next offset), so
+that rows and position cannot disagree, wherever a process is killed; and a second writer of the
+same partition is refused by the table itself.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from nightwire.archive.storage.place import ArchiveError, Place
+from nightwire.core.kafka import TopicPartition
+
+ATTEMPTS = 20
+"""How often a commit is tried that others were before."""
+FILE_SIZE = 512 << 20
+"""Size at which compaction begins another file. [byte]"""
+
+
+class StorageError(ArchiveError):
+    """The disk is full, or the store does not answer: nothing was committed, ask again later."""
+
+
+class FencedError(ArchiveError):
+    """Another process has archived the same partition: this one's offsets are old."""
+
+
+Span = tuple[int | None, int]
+"""A partition's position before rows are added, None for never, and after."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a table is for.
+
+    Attributes:
+        name: Its folder in the survey's.
+        partition_by: Columns that are folders; the first is a date, or a month, ``YYYY-MM``.
+        sort_by: The column by which the rows of a file are sorted.
+        statistics: Columns of which the table's log has the least and the greatest of each file.
+        blob: A column of long values, which no dictionary helps; empty for none.
+    """
+
+    name: str
+    partition_by: Sequence[str]
+    sort_by: str
+    statistics: Sequence[str]
+    blob: str = ""
+
+
+ALERTS = Kind(
+    "alerts",
+    ("night", "npix"),
+    "_healpix_29",
+    ("_healpix_29", "id", "object_id", "mjd_tai", "partition", "offset"),
+)
+PACKETS = Kind("packets", ("day", "partition"), "offset", ("offset", "timestamp"), "value")
+INDEX = Kind("index", ("month", "kind"), "key", ("key", "_healpix_29"))
+
+ROWS = 8192
+"""Rows in a group of columns: what is read at least."""
+GROUP_BYTES = 4 << 20
+"""Size of a group of whole alerts: what is read at least. [byte]"""
+
+
+class Table:
+    """Reads and writes one table.
+
+    Args:
+        place: Of the archive.
+        survey: Whose.
+        kind: What it is for.
+    """
+
+    def __init__(self, place: Place, survey: str, kind: Kind) -> None:
+        self.kind, self._place = kind, place
+        self.uri = f"{place.url}/{survey}/{kind.name}"
+        self._delta: DeltaTable | None = None
+
+    def refreshed(self) -> DeltaTable | None:
+        """Return the table as it is now; None before its first commit.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
+        try:
+            if self._delta is None:
+                self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+            else:
+                self._delta.update_incremental()
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as error:
+            raise StorageError(f"{self.uri}: {error}") from error
+        return self._delta
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return the next offset of *partition* that the table has not; None for all."""
+        self.refreshed()
+        return self.known_position(partition)
+
+    def known_position(self, partition: TopicPartition) -> int | None:
+        """Return that offset as it was when the table was looked at last."""
+        return None if self._delta is None else self._delta.transaction_version(application(partition))
+
+    def append(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
+        """Add *rows*, and note in the same commit how far each partition is archived.
+
+        Args:
+            rows: An Arrow table; columns that the table has not widen it.
+            spans: For each partition the position that the caller found, and the one after *rows*.
+
+        Raises:
+            FencedError: A position is not what the caller found: another process was here.
+            StorageError: There is no room, or the store refuses; nothing was committed.
+        """
+        rows = rows.sort_by(self.kind.sort_by)
+        for _ in range(ATTEMPTS):
+            self._check(spans)
+            try:
+                self._write(rows, spans)
+            except CommitFailedError:
+                self.refreshed()
+            except (DeltaError, OSError, RuntimeError) as error:
+                self._delta = None
+                self.refreshed()
+                raise StorageError(f"{self.uri}: nothing was written: {error}") from error
+            else:
+                return
+        raise StorageError(f"{self.uri}: others were before in each of {ATTEMPTS} attempts")
+
+    def _check(self, spans: Mapping[TopicPartition, Span]) -> None:
+        for one, (found, _) in spans.items():
+            now = self.known_position(one)
+            if now != found:
+                raise FencedError(
+                    f"{self.uri}: {application(one)} is at {now}, not at {found}: another process archives it"
+                )
+
+    def _write(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
+        done = [Transaction(application(one), end) for one, (_, end) in spans.items()]
+        write_deltalake(
+            self._delta or self.uri,
+            rows,
+            mode="append",
+            schema_mode="merge",
+            partition_by=list(self.kind.partition_by),
+            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
+            writer_properties=self._properties(rows),
+            commit_properties=CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS),
+            storage_options=self._place.options,
+        )
+        self.refreshed()
+
+    def _properties(self, rows: Any) -> WriterProperties:
+        return self._grouped(rows.nbytes // max(1, len(rows)))
+
+    def _grouped(self, mean: int) -> WriterProperties:
+        """Return how files are written whose rows have *mean* bytes."""
+        size, columns = ROWS, None
+        if self.kind.blob:
+            size = min(ROWS, max(1, GROUP_BYTES // max(1, mean)))
+            columns = {self.kind.blob: ColumnProperties(dictionary_enabled=False)}
+        return WriterProperties(compression="ZSTD", max_row_group_size=size, column_properties=columns)
+
+    def compact(self, least: int = 2) -> int:
+        """Join the files of each folder that has at least so many; return how many became fewer.
+
+        Raises:
+            StorageError: There is no room, or another process was before.
+        """
+        if (found := self.refreshed()) is None:
+            return 0
+        fewer = 0
+        for filters, mean in self._scattered(found, least):
+            how: dict[str, Any] = {
+                "target_size": FILE_SIZE,
+                "partition_filters": filters,
+                "writer_properties": self._grouped(mean),
+            }
+            optimize = found.optimize
+            with self._upkeep():
+                # whole alerts come in order; to sort them would take them all into memory
+                done = (
+                    optimize.compact(**how)
+                    if self.kind.blob
+                    else optimize.z_order([self.kind.sort_by], **how)
+                )
+            fewer += int(done["numFilesRemoved"]) - int(done["numFilesAdded"])
+        return fewer
+
+    @contextmanager
+    def _upkeep(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError, RuntimeError) as error:
+            raise StorageError(f"{self.uri}: upkeep: {error}") from error
+
+    def _scattered(self, found: DeltaTable, least: int) -> list[tuple[list[tuple[str, str, str]], int]]:
+        """Return the folders that have *least* files, as filters, and the mean size of a row."""
+        files = pa.table(found.get_add_actions(flatten=True))
+        names = [f"partition.{name}" for name in self.kind.partition_by]
+        sums: list[Any] = [("path", "count"), ("size_bytes", "sum"), ("num_records", "sum")]
+        folders = files.group_by(names).aggregate(sums).to_pylist()
+        return [
+            (
+                [(name, "=", str(one[f"partition.{name}"])) for name in self.kind.partition_by],
+                one["size_bytes_sum"] // max(1, one["num_records_sum"]),
+            )
+            for one in folders
+            if one["path_count"] >= least
+        ]
+
+    def forget(self, before: str, spared: timedelta) -> None:
+        """Let rows go whose date, or month, is before a day, and files that no version needs.
+
+        Args:
+            before: ``YYYY-MM-DD``; empty for no day.
+            spared: Files that were replaced stay for so long.
+
+        Raises:
+            StorageError: The store does not answer, or another process was before.
+        """
+        folder, hours = self.kind.partition_by[0], int(spared.total_seconds() // 3600)
+        if (found := self.refreshed()) is not None:
+            with self._upkeep():
+                if before:
+                    found.delete(f"{folder} < '{before[:7] if folder == 'month' else before}'")
+                found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+
+
+def application(partition: TopicPartition) -> str:
+    """Return the name under which a table keeps the position of *partition*."""
+    topic, number = partition
+    return f"{topic}/{number}"

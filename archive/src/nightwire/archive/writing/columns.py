@@ -1,0 +1,185 @@
+"""From alerts to the rows of a survey's table: canonical columns, and the survey's own.  Pure.
+
+Numbers are kept in their widest kind (``long``, ``double``), so that no later version of a schema
+finds a column too narrow; records become structs, so that ``diaSource.psfFlux`` is the column's
+name in SQL as it is everywhere.  Arrays and bytes are not columns: they lie in the whole alerts.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from astropy import units
+from astropy.coordinates import Latitude, Longitude
+from cdshealpix.nested import lonlat_to_healpix
+
+from nightwire.schemas import AlertTable, Codec, SchemaError, Survey
+
+TEXTS = ("id", "object_id", "solar_system_id", "band")
+NUMBERS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
+CANONICAL: tuple[str, ...] = ("id", "object_id", "solar_system_id", "visit", *NUMBERS, "band")
+"""Columns by canonical names.  Ids are texts, since some surveys' are."""
+OURS = ("night", "npix", "_healpix_29", *CANONICAL, "partition", "offset", "timestamp", "schema_id")
+"""Columns that every survey has."""
+ORDER = 29
+"""HEALPix order of ``_healpix_29``, by which rows are sorted, as HATS has it."""
+PARTITION_ORDER = 2
+"""HEALPix order of ``npix``, the folders of a night: 192 pixels of 14.7 degrees."""
+NOWHERE = -1
+"""Pixel of an alert without position."""
+EPOCH = np.datetime64("1858-11-17")
+"""Day 0 of the modified Julian date."""
+
+
+def scalar_paths(codec: Codec) -> list[str]:
+    """Return the dotted paths of the fields of a schema that are columns."""
+    found: list[str] = []
+    for field in codec.schema["fields"]:
+        try:
+            kind = codec.columns([], [field["name"]]).schema.field(0).type
+        except SchemaError:  # a union of several types
+            continue
+        found += _leaves(field["name"], kind)
+    return list(dict.fromkeys(found))
+
+
+def _leaves(path: str, kind: Any) -> list[str]:
+    if pa.types.is_struct(kind):
+        return [leaf for field in kind for leaf in _leaves(f"{path}.{field.name}", field.type)]
+    return [path] if _widest(kind) is not None else []
+
+
+def _widest(kind: Any) -> Any:
+    """Return the type in which a column of *kind* is kept; None where it is no column."""
+    kinds: Sequence[tuple[Callable[[Any], bool], Any]] = (
+        (pa.types.is_boolean, pa.bool_()),
+        (pa.types.is_integer, pa.int64()),
+        (pa.types.is_floating, pa.float64()),
+        (pa.types.is_string, pa.string()),
+        (pa.types.is_date, pa.date32()),
+        (pa.types.is_timestamp, pa.timestamp("us", tz="UTC")),
+    )
+    return next((widest for test, widest in kinds if test(kind)), None)
+
+
+def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
+    """Return the rows of alerts.
+
+    Args:
+        batch: One row an alert, columns named by dotted paths.
+        survey: Whose.
+        records: The rows of `SCHEMA` that the alerts lie in, one each.
+    """
+    table = AlertTable(batch, survey)
+    columns = {name: _canonical(table, name) for name in CANONICAL}
+    pixels = healpix(columns["ra"], columns["dec"])
+    places = {
+        "night": nights(columns["mjd_tai"], records.column("timestamp")),
+        "npix": pc.if_else(pc.greater_equal(pixels, 0), _coarse(pixels), NOWHERE),
+        "_healpix_29": pixels,
+    }
+    origin = {name: records.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
+    ours = places | columns | origin
+    return pa.table({name: ours[name] for name in OURS} | _own(batch, frozenset(OURS)))
+
+
+def _canonical(table: AlertTable, name: str) -> Any:
+    text = name in TEXTS
+    kind = pa.string() if text else pa.int64() if name == "visit" else pa.float64()
+    try:
+        found = table[name]
+    except KeyError:
+        return pa.nulls(len(table), kind)
+    if text and found.values.dtype == object:
+        return pa.array([None if one is None else str(one) for one in found.items], kind)
+    return pa.array(found.values, mask=found.null).cast(kind)
+
+
+def healpix(ra: Any, dec: Any) -> Any:
+    """Return the pixel of each position [deg, ICRS], order 29, nested; `NOWHERE` without one."""
+    longitude, latitude = (np.asarray(one.to_numpy(zero_copy_only=False), float) for one in (ra, dec))
+    known = np.isfinite(longitude) & (np.abs(latitude) <= 90.0)
+    found = np.full(len(longitude), NOWHERE, np.int64)
+    if known.any():
+        at = Longitude(longitude[known], units.deg), Latitude(latitude[known], units.deg)
+        found[known] = lonlat_to_healpix(*at, ORDER).astype(np.int64)
+    return pa.array(found)
+
+
+def _coarse(pixels: Any) -> Any:
+    return pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER))
+
+
+def nights(mjd: Any, timestamps: Any) -> Any:
+    """Return the night of each alert: the day, from noon to noon UTC, on which it began.
+
+    Args:
+        mjd: Modified Julian dates; where null, the record's time counts.
+        timestamps: Of the records.
+    """
+    moments = timestamps.cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]")
+    days = (moments - EPOCH.astype("datetime64[us]")) / np.timedelta64(1, "D")
+    found = np.asarray(mjd.to_numpy(zero_copy_only=False), float)
+    found = np.floor(np.where(np.isfinite(found), found, days) - 0.5)
+    return pa.array(EPOCH + np.clip(found, 0, 300_000).astype("timedelta64[D]"))
+
+
+def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
+    """Return the survey's own columns: texts, numbers, and structs of them."""
+    tree: dict[str, Any] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if (kind := _widest(column.type)) is None:
+            continue
+        *records, leaf = name.split(".")
+        inner = tree
+        for record in records:
+            inner = inner.setdefault(record, {})
+        inner[leaf] = column.cast(kind)
+    return {_free(name, taken): _struct(found) for name, found in tree.items()}
+
+
+def _free(name: str, taken: frozenset[str]) -> str:
+    """Return *name*, or one beside it where ours has it: SQL knows no capitals."""
+    return f"{name}_" if name.lower() in taken else name
+
+
+def _struct(found: Any) -> Any:
+    if not isinstance(found, Mapping):
+        return found
+    named = _distinct(found)
+    return pa.StructArray.from_arrays([_struct(one) for one in named.values()], list(named))
+
+
+def _distinct(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns by names that differ in more than capitals."""
+    made: dict[str, Any] = {}
+    for name, one in found.items():
+        while name.lower() in {other.lower() for other in made}:
+            name += "_"  # noqa: PLW2901
+        made[name] = one
+    return made
+
+
+def index_rows(alerts: Any) -> Any:
+    """Return the rows by which alerts are found: by id, object, solar-system object, and place.
+
+    Each has the canonical columns, so that most answers need nothing else; each kind is sorted by
+    its ``key``, so that what belongs together lies together.
+    """
+    kinds = (("id", "id"), ("object", "object_id"), ("object", "solar_system_id"), ("place", "_healpix_29"))
+    return pa.concat_tables([_indexed(alerts.select(OURS), kind, column) for kind, column in kinds])
+
+
+def _indexed(alerts: Any, kind: str, column: str) -> Any:
+    found = alerts.filter(pc.is_valid(alerts.column(column)))
+    keys = found.column(column)
+    if column == "_healpix_29":
+        keys = pc.utf8_lpad(keys.cast(pa.string()), 20, "0")
+    added = {
+        "month": pc.strftime(found.column("night"), "%Y-%m"),
+        "kind": pa.array([kind] * len(found), pa.string()),
+        "key": keys.cast(pa.string()),
+    }
+    return pa.table(added | {name: found.column(name) for name in OURS})

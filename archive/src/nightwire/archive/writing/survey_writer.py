@@ -1,0 +1,199 @@
+"""Records of one survey into its three tables, each row once.
+
+Whole records come first: their table is the truth, and its position is the archive's.  Index and
+columns are made of it; where a process died between them, they are caught up from the records that
+are kept, not from Kafka, which may have forgotten them.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nightwire.archive.storage import (
+    ALERTS,
+    INDEX,
+    PACKETS,
+    KeptSchemas,
+    Place,
+    Span,
+    StorageError,
+    Table,
+    WholeRecord,
+    next_offsets,
+    record_rows,
+    records_in,
+)
+from nightwire.archive.writing.columns import CANONICAL, alert_rows, index_rows, scalar_paths
+from nightwire.core.kafka import TopicPartition
+from nightwire.schemas import (
+    AlertDecoder,
+    AlertTable,
+    Codec,
+    Columns,
+    RegistryAwayError,
+    SchemaError,
+    wire,
+)
+from nightwire.schemas import survey as survey_called
+from nightwire.schemas.topics import alerts as topic_of
+
+log = logging.getLogger("nightwire.archive")
+
+CHUNK = 2000
+"""Records that are caught up at once."""
+
+
+class Codecs(Protocol):
+    """What is needed of a registry."""
+
+    def codec(self, schema_id: int) -> Codec:
+        """Return the codec of a schema id."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of records.
+
+    Attributes:
+        spans: For each partition, its position before and after.
+        records: The records, in order.
+        faults: Those that are no alerts, by their index, and why.
+    """
+
+    spans: Mapping[TopicPartition, Span]
+    records: Sequence[WholeRecord]
+    faults: Mapping[int, str] = field(default_factory=dict)
+
+
+class SurveyWriter:
+    """Writes one survey.
+
+    Args:
+        place: Of the archive.
+        survey: Its name.
+        registry: Knows the schemas of what comes.
+    """
+
+    def __init__(self, place: Place, survey: str, registry: Codecs) -> None:
+        self.topic = topic_of(survey)
+        self._survey, self._registry = survey_called(survey), registry
+        self._schemas = KeptSchemas(place)
+        self.packets, self.index, self.alerts = (
+            Table(place, survey, kind) for kind in (PACKETS, INDEX, ALERTS)
+        )
+        self._paths: dict[int, Sequence[str]] = {}
+        self._contained: tuple[dict[str, Any], Sequence[str]] | None = None
+
+    def position(self, number: int) -> int | None:
+        """Return the next offset to archive of a partition, after all tables are level.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
+        source = (self.topic, number)
+        end = self.packets.position(source)
+        for table in (self.index, self.alerts):
+            begin = table.position(source)
+            if end is not None and begin != end:
+                self._catch_up(table, source, begin, end)
+        return end
+
+    def write(self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]) -> Written:
+        """Add *records* to all tables.
+
+        Args:
+            records: In the order of their offsets, for each partition.
+            begins: The position of each partition.
+
+        Raises:
+            RegistryAwayError: Nobody can be asked for a schema; nothing was written.
+            FencedError: Another process archives the same.
+            StorageError: There is no room; what was not written is caught up later.
+        """
+        ids = {one.schema_id for one in records} - {None}
+        try:
+            self._schemas.keep([one for one in ids if one is not None], self._registry.codec)
+        except OSError as error:
+            raise StorageError(f"{self.packets.uri}: the schema was not kept: {error}") from error
+        spans = {one: (begins[one], end) for one, end in next_offsets(records).items()}
+        whole = record_rows(records)
+        rows, faults = self._rows(records, whole)
+        self.packets.append(whole, spans)
+        self.index.append(index_rows(rows), spans)
+        self.alerts.append(rows, spans)
+        return Written(spans, records, faults)
+
+    def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
+        log.warning("%s: %s[%d] is caught up from %s to %d", table.uri, *source, begin, end)
+        for rows in self.kept(source[1], begin or 0, end):
+            records = list(records_in(self.topic, rows))
+            alerts, _ = self._rows(records, rows)
+            upto = max(one.offset for one in records) + 1
+            table.append(alerts if table is self.alerts else index_rows(alerts), {source: (begin, upto)})
+            begin = upto
+
+    def kept(self, number: int, begin: int, end: int) -> Iterator[Any]:
+        """Yield the whole records that are kept of a range of offsets, as tables, in order."""
+        found = self.packets.refreshed()
+        if found is None:
+            return
+        wanted = (
+            (pc.field("partition") == number) & (pc.field("offset") >= begin) & (pc.field("offset") < end)
+        )
+        rows = found.to_pyarrow_dataset().to_table(filter=wanted).sort_by("offset")
+        for first in range(0, len(rows), CHUNK):
+            yield rows.slice(first, CHUNK)
+
+    def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
+        """Yield the kept records of a range of offsets that are no alerts, and why not."""
+        for rows in self.kept(number, begin, end):
+            records = list(records_in(self.topic, rows))
+            for at, reason in self._rows(records, rows)[1].items():
+                yield records[at], reason
+
+    def _rows(self, records: Sequence[WholeRecord], whole: Any) -> tuple[Any, dict[int, str]]:
+        """Return the rows of the alerts in *records*, and why others are none."""
+        values = [one.value or b"" for one in records]
+        fields = self._fields(values)
+        columns = AlertDecoder(self._registry).columns(values, fields, missing_ok=True)
+        for error in columns.faults.values():
+            if isinstance(error, RegistryAwayError):
+                raise error
+        rows = self._made(columns, whole)
+        return rows, {at: str(error) for at, error in columns.faults.items()}
+
+    def _made(self, columns: Columns, whole: Any) -> Any:
+        batch = pa.Table.from_batches([columns.batch]).combine_chunks().to_batches()
+        made = batch[0] if batch else columns.batch
+        places = whole.select(["partition", "offset", "timestamp", "schema_id"])
+        return alert_rows(made, self._survey, places.take(pa.array(list(columns.rows), pa.int64())))
+
+    def _fields(self, values: Sequence[bytes]) -> list[str]:
+        """Return the fields that are columns, of all schemas of *values*."""
+        found = dict.fromkeys(AlertTable.fields(CANONICAL, self._survey))
+        for value in values:
+            found |= dict.fromkeys(self._paths_of(value))
+        return list(found)
+
+    def _paths_of(self, value: bytes) -> Sequence[str]:
+        try:
+            if wire.is_container(value):
+                return self._paths_in_container(next(wire.read_container(value)).schema)
+            name, _ = wire.unframe(value)
+            if name not in self._paths:
+                self._paths[name] = scalar_paths(self._registry.codec(name))
+        except RegistryAwayError:
+            raise
+        except (SchemaError, StopIteration):  # a dead letter, as decoding it says
+            return ()
+        return self._paths[name]
+
+    def _paths_in_container(self, schema: dict[str, Any]) -> Sequence[str]:
+        """Return the columns of a container's schema; those of the same text share one."""
+        if self._contained is None or self._contained[0] is not schema:
+            self._contained = schema, scalar_paths(Codec(schema))
+        return self._contained[1]

@@ -1,0 +1,181 @@
+"""Questions by id, object, place and SQL, and the forms of answers."""
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from astropy.coordinates import SkyCoord
+from astropy.io.votable import parse_single_table
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from archive.tests.conftest import alert
+from nightwire.archive import Archive, ArchiveError, QuestionError
+from nightwire.archive.asking import FORMS, columns_in, containers, votable_error
+from nightwire.archive.asking.cone import Cone, joined
+from nightwire.archive.asking.light_curve import merged
+from nightwire.archive.writing.columns import healpix
+from nightwire.schemas.wire import read_container
+
+
+def test_an_id_and_an_object_are_found(archived: Archive) -> None:
+    (row,) = archived.get(42).to_pylist()
+    assert (row["id"], row["object_id"], row["offset"]) == ("42", "1000014", 41)
+    assert archived.object("1000014").column("id").to_pylist() == ["42", "43", "44"]
+    assert (len(archived.get("none")), len(archived.object(5))) == (0, 0)
+
+
+def test_whole_alerts_have_their_stamps(archived: Archive) -> None:
+    (whole,) = archived.whole(42)
+    assert archived.decode(whole).alert["cutoutScience"] == alert(42)["cutoutScience"]
+    rows = archived.object(1000014)
+    (made,) = containers(archived.whole_of(rows), archived.decode).values()
+    assert [one.record["diaSourceId"] for one in read_container(made)] == [42, 43, 44]
+
+
+@pytest.mark.parametrize(
+    ("ra", "dec", "radius"), [(11, -20.25, 1 / 60), (11.005, -20.2, 0.3), (0, 90, 111.0), (11, -20.25, 180)]
+)
+def test_a_cone_has_what_astropy_finds(archived: Archive, ra: float, dec: float, radius: float) -> None:
+    every = archived.query("SELECT id, ra, dec FROM sim")
+    positions = SkyCoord(every.column("ra").to_numpy(), every.column("dec").to_numpy(), unit="deg")
+    apart = positions.separation(SkyCoord(ra, dec, unit="deg")).deg
+    found = archived.cone(ra, dec, radius)
+    expected = {one for one, far in zip(every.column("id").to_pylist(), apart, strict=True) if far <= radius}
+    assert set(found.column("id").to_pylist()) == expected
+    distances = found.column("distance").to_pylist()
+    assert distances == sorted(distances)
+    assert distances == pytest.approx(sorted(far for far in apart if far <= radius), abs=1e-9)
+
+
+@given(
+    st.floats(0, 360, exclude_max=True),
+    st.floats(-90, 90),
+    st.floats(1e-4, 170),
+    st.floats(0, 1),
+    st.floats(0, 360),
+)
+def test_the_ranges_of_a_cone_hold_all_of_it(
+    ra: float, dec: float, radius: float, share: float, angle: float
+) -> None:
+    centre = SkyCoord(ra, dec, unit="deg")
+    at = centre.directional_offset_by(
+        np.radians(angle) * 57.29577951308232 * _DEGREE, share * radius * 0.999 * _DEGREE
+    )
+    pixel = healpix(pa.array([at.ra.deg]), pa.array([at.dec.deg]))[0].as_py()
+    assert any(low <= pixel <= high for low, high in Cone(ra, dec, radius).ranges)
+
+
+from astropy import units  # noqa: E402
+
+_DEGREE = units.deg
+
+
+def test_ranges_are_joined_at_the_smallest_gaps() -> None:
+    assert joined([(0, 1), (2, 3), (10, 11), (100, 101)], 2) == [(0, 11), (100, 101)]
+    assert joined([(0, 1), (2, 3)], 32) == [(0, 3)]
+
+
+def test_nights_bound_a_cone(archived: Archive) -> None:
+    from datetime import date
+
+    one, other = date(2025, 11, 21), date(2025, 11, 20)
+    assert len(archived.cone(11, -20.25, 5, nights=(one, one))) == len(archived.cone(11, -20.25, 5)) > 0
+    assert len(archived.cone(11, -20.25, 5, nights=(other, other))) == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("INSERT INTO sim VALUES (1)", "INSERT"),
+        ("DROP VIEW sim", "DROP"),
+        ("COPY (SELECT 1) TO 'x.csv'", "COPY"),
+        ("WITH a AS (DELETE FROM sim RETURNING 1) SELECT * FROM a", "Catalog Error|read-only|Binder"),
+        ("ATTACH 'x.db'", "ATTACH"),
+        ("SELECT 1; SELECT 2", "SELECT, SELECT"),
+        ("SELECT nothing FROM sim", "nothing"),
+        ("SELECT FROM WHERE", "LINE 1"),
+        ("SELECT * FROM read_text('/etc/passwd')", "disabled"),
+        ("SELECT * FROM read_csv('/tmp/x')", "disabled"),
+        ("SET threads = 99", "SET"),
+        ("", "nothing"),
+    ],
+)
+def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why: str) -> None:
+    with pytest.raises(QuestionError, match=why):
+        archived.query(sql)
+    assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
+
+
+def test_a_question_that_takes_too_long_is_ended(archived: Archive) -> None:
+    with pytest.raises(QuestionError, match="no answer within"):
+        archived.query("SELECT count(*) FROM range(1000000000) a, range(1000) b", limit=0.2)
+
+
+def test_what_is_no_cone_is_named(archived: Archive) -> None:
+    for at, why in (
+        (("nan", 0, 1), "ra"),
+        ((0, 91, 1), "dec"),
+        ((0, 0, -1), "radius"),
+        ((0, 0, "nan"), "radius"),
+    ):
+        with pytest.raises(ArchiveError, match=why):
+            archived.cone(*map(float, at))
+    with pytest.raises(ArchiveError, match="no alerts of 'lsst'; there are: sim"):
+        archived.get(1, "lsst")
+    with pytest.raises(QuestionError, match="no column"):
+        columns_in("id, (SELECT 1)")
+
+
+def test_other_columns_come_from_the_wide_table(archived: Archive) -> None:
+    columns = columns_in("id,diaSource.psfFluxErr")
+    (row,) = archived.get(42, columns=columns).to_pylist()
+    assert (row["id"], round(row["psfFluxErr"], 1)) == ("42", 363.1)
+    found = archived.cone(11, -20.25, 0.1, columns=columns)
+    assert (len(found), found.schema.names) == (20, ["id", "psfFluxErr", "distance"])
+
+
+def test_a_light_curve_has_each_point_once(archived: Archive) -> None:
+    curve = archived.light_curve(1000014)
+    assert np.allclose(curve.column("mjd_tai").to_numpy(), 61000.6 + np.arange(42, 45) * 1e-4)
+    one = {
+        "mjd_tai": [2.0, 1.0],
+        "band": ["r", "g"],
+        "flux": [5.0, 4.0],
+        "flux_error": [1, 1],
+        "ra": [0, 0],
+        "dec": [0, 0],
+    }
+    other = one | {"mjd_tai": [2.0, 3.0], "band": ["r", "r"], "flux": [6.0, 7.0]}
+    assert merged([one, other]).column("flux").to_pylist() == [4.0, 6.0, 7.0]
+    assert len(merged([])) == 0
+
+
+def test_answers_come_in_all_forms(archived: Archive) -> None:
+    found = archived.get(42, columns=columns_in("id,ra,diaSource,timestamp"))
+    made = {name: make(found) for name, (_, make) in FORMS.items()}
+    assert json.loads(made["json"])[0]["diaSource"]["band"] == "r"
+    assert b"diaSource.band" in made["csv"]
+    assert parquet.read_table(io.BytesIO(made["parquet"])).equals(found)
+    assert pa.ipc.open_stream(made["arrow"]).read_all().equals(found)
+    table = parse_single_table(io.BytesIO(FORMS["votable"][1](archived.get(42))))
+    assert (table.get_field_by_id_or_name("ra").unit, table.get_field_by_id_or_name("ra").ucd) == (
+        "deg",
+        "POS_EQ_RA_MAIN",
+    )
+    assert table.to_table()["id"][0] == "42"
+    assert len(parse_single_table(io.BytesIO(FORMS["votable"][1](archived.get("none")))).array) == 0
+    assert b'name="Error"' in votable_error("no \0 RA")
+
+
+def test_records_are_found_by_offset_and_by_time(archived: Archive) -> None:
+    tables = archived.of("sim")
+    assert [one.offset for one in tables.records(0, 95, 105)] == [*range(95, 105)]
+    from archive.tests.conftest import NOON
+
+    assert tables.first_since(0, NOON + 150) == 150
+    assert tables.first_since(0, NOON + 10**6) is None
+    assert [*tables.records(1, 0, 10)] == []

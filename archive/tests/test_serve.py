@@ -1,0 +1,84 @@
+"""`nightwire archive serve` on a real Kafka: each record once, wherever it is killed."""
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from archive.tests.conftest import serving
+from nightwire.archive import Archive
+from nightwire.archive.check import Compared, compare
+from nightwire.archive.commands import archive
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
+from nightwire.core.runtime import free_port
+from nightwire.core.stack import Broker
+from nightwire.schemas.topics import settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def site(
+    fresh_broker: Broker, serve_registry: Callable[[str], AbstractContextManager[str]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the addresses of a Kafka of this test's own, and of its registry."""
+    names = ("alerts.sim", "accounts", "dead-letters", "_schemas", "directory")
+    ensure_topics(fresh_broker.bootstrap, [settings(name) for name in names])
+    with serve_registry(fresh_broker.bootstrap) as url:
+        yield fresh_broker.bootstrap, url
+
+
+def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 60.0) -> list[Compared]:
+    """Wait until the archive has so many records; return what comparing it with Kafka finds."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        with Archive(folder) as found:
+            compared = [*compare(kafka, found, "sim")] if found.surveys else []
+        if sum(one.records for one in compared) >= wanted and not any(one.waiting for one in compared):
+            return compared
+        time.sleep(0.3)  # polling, not hoping
+    raise AssertionError(f"{compared}\n{(folder.parent / 'log').read_text()[-3000:]}")
+
+
+def test_each_record_is_archived_once_however_often_it_is_killed(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    kafka, registry = site
+    folder, chance = tmp_path / "archive", random.Random(7)
+    folder.mkdir()
+    Writer(producer(kafka)).write("alerts.sim", b"no alert", key=b"x")
+    words = ("--every", "200ms", "--batch", "300kB", "--port")
+    for round_ in range(5):
+        simulate(kafka, 600 * round_ + 1, 600 * (round_ + 1) + 1)
+        with serving(folder, kafka, registry, *words, str(free_port())) as child:
+            time.sleep(1.5 + 2.5 * chance.random())  # killed at some moment, whatever it does
+            child.kill()
+    bad = Writer(producer(kafka))
+    bad.write("alerts.sim", b"no alert", key=b"x")
+    bad.flush()
+    with serving(folder, kafka, registry, *words, str(free_port())) as child:
+        compared = await_archived(folder, kafka, 3001)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0, (folder.parent / "log").read_text()[-3000:]
+    assert [one for one in compared if not one.same] == []
+    assert sum(one.unreadable for one in compared) == sum(one.records for one in compared) - 3000
+    with Archive(folder) as found:
+        (row,) = found.query("SELECT count(*) AS n, count(DISTINCT id) AS ids FROM sim").to_pylist()
+        assert row == {"n": 3000, "ids": 3000}
+        assert len(found.object(10**6 + 7)) == 3
+        (whole,) = found.whole(2999)
+        assert found.decode(whole).alert["cutoutScience"] == (2999).to_bytes(8, "big") * 50
+    accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
+    assert discrepancies(accounts) == []
+    assert sum(one.delivered for one in accounts) == 3000
+    dead = [one.value() for one in read_to_end(kafka, ["dead-letters"])]
+    assert set(dead) == {b"no alert"}
+    assert sum(one.dead_lettered for one in accounts) == sum(one.unreadable for one in compared)
+    shown = CliRunner().invoke(archive, ["check", "--archive", str(folder), "--bootstrap", kafka])
+    assert shown.exit_code == 0, shown.output

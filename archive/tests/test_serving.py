@@ -1,0 +1,116 @@
+"""The archive over HTTP: pages and limits, cone search as the Virtual Observatory asks it."""
+
+import io
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import httpx
+import pyarrow as pa
+import pytest
+from astropy.io.votable import parse, parse_single_table
+from prometheus_client import CollectorRegistry, Counter
+
+from archive.tests.conftest import record
+from nightwire.archive import Archive
+from nightwire.archive.serving import application
+from nightwire.archive.storage import records_in
+from nightwire.core.runtime import free_port
+from nightwire.schemas.serving import KafkaAccess, plain_server
+from nightwire.schemas.wire import read_container
+
+
+@contextmanager
+def answering(archive: Archive, access: KafkaAccess) -> Iterator[httpx.Client]:
+    """Yield a client of a server of *archive*."""
+    counter = Counter("requests", "Requests.", ["path", "status"], registry=CollectorRegistry())
+    port = free_port()
+    server = plain_server(application(archive, access, counter), "127.0.0.1", port)
+    thread = Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)  # polling, not hoping
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        yield client
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def http(archived: Archive) -> Iterator[httpx.Client]:
+    with answering(archived, KafkaAccess({})) as client:
+        yield client
+
+
+def test_what_is_asked_for_is_answered(http: httpx.Client) -> None:
+    assert http.get("/surveys").json() == ["sim"]
+    assert http.get("/sim/alerts/42").json()[0]["object_id"] == "1000014"
+    assert [row["id"] for row in http.get("/sim/objects/1000014").json()] == ["42", "43", "44"]
+    assert len(http.get("/sim/objects/1000014/light_curve").json()) == 3
+    near = http.get("/sim/cone", params={"ra": 11, "dec": -20.25, "radius": 0.05}).json()
+    assert near[0]["distance"] <= near[-1]["distance"] <= 0.05
+    assert http.post("/query", json={"sql": "SELECT count(*) AS n FROM sim"}).json() == [{"n": 298}]
+    (whole,) = read_container(http.get("/sim/alerts/42", params={"as": "avro"}).content)
+    assert whole.record["diaSourceId"] == 42
+
+
+def test_pages_join_to_the_whole(http: httpx.Client) -> None:
+    found: list[str] = []
+    url = '/query?sql=SELECT id FROM sim ORDER BY "offset"&limit=77'
+    while url:
+        answer = http.get(url)
+        found += [row["id"] for row in answer.json()]
+        link = re.fullmatch(r'<(.+)>; rel="next"', answer.headers.get("Link", ""))
+        url = link[1] if link else ""
+    assert found == [str(n + 1) for n in range(299) if n != 100]
+
+
+def test_cone_search_is_as_the_virtual_observatory_wants_it(http: httpx.Client) -> None:
+    answer = http.get("/sim/scs", params={"RA": "11", "DEC": "-20.25", "SR": "0.05", "VERB": "1"})
+    table = parse_single_table(io.BytesIO(answer.content))
+    assert {"ID_MAIN", "POS_EQ_RA_MAIN", "POS_EQ_DEC_MAIN"} <= {field.ucd for field in table.fields}
+    assert len(table.array) == 10
+    assert len(parse_single_table(io.BytesIO(http.get("/sim/scs?RA=11&DEC=-20.25&SR=0").content)).array) == 0
+    for wrong in ("RA=11&DEC=-20.25", "RA=x&DEC=0&SR=1", "RA=1&DEC=99&SR=1"):
+        document = parse(io.BytesIO(http.get(f"/sim/scs?{wrong}").content))
+        assert [info.name for info in document.infos] == ["Error"]
+
+
+def test_whole_records_are_had_by_offset(http: httpx.Client) -> None:
+    answer = http.get("/sim/records/0", params={"from": 40, "until": 60, "limit": 5})
+    rows = pa.ipc.open_stream(answer.content).read_all()
+    assert [*records_in("alerts.sim", rows)] == [record(n) for n in range(40, 45)]
+    since = record(77).timestamp
+    assert http.get("/sim/records/0/first", params={"since": since}).json() == {"offset": 77}
+    assert http.get("/sim/records/3/first", params={"since": since}).json() == {"offset": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "why"),
+    [
+        ("/sim/alerts/none", 404, "no alert of none"),
+        ("/lsst/alerts/1", 400, "there are: sim"),
+        ("/sim/cone?ra=1&dec=2", 400, "radius"),
+        ("/sim/cone?ra=1&dec=95&radius=1", 400, "dec is 95"),
+        ("/sim/alerts/42?as=xml", 400, "as=xml"),
+        ("/sim/alerts/42?limit=x", 400, "limit=x"),
+        ("/sim/alerts/42?columns=nothing", 400, "nothing"),
+        ("/query?sql=DELETE FROM sim", 400, "nothing is written"),
+        ("/query?sql=SELECT FROM", 400, "LINE 1"),
+        ("/query", 400, "SELECT"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_by_name(
+    http: httpx.Client, path: str, status: int, why: str
+) -> None:
+    answer = http.get(path)
+    assert (answer.status_code, why in answer.json()["message"]) == (status, True), answer.text
+
+
+def test_who_has_no_password_is_not_answered(archived: Archive) -> None:
+    with answering(archived, KafkaAccess({"sasl.username": "a", "sasl.password": "b"})) as guarded:
+        assert guarded.get("/sim/alerts/42").status_code == 401
+        assert guarded.get("/query?sql=SELECT 1").status_code == 401
+        assert guarded.get("/sim/alerts/42", auth=("a", "b")).status_code == 200

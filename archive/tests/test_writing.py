@@ -1,0 +1,167 @@
+"""Records become rows once, wherever a process dies; late schemas widen the table."""
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
+from nightwire.archive import Archive
+from nightwire.archive.storage import FencedError, Place, Table, record_rows
+from nightwire.archive.writing.columns import healpix, nights
+from nightwire.schemas import SIM_ALERT_ID, Codec, survey
+from nightwire.schemas.survey_model.astro import healpix as healpix_of_one
+from nightwire.schemas.wire import frame
+
+SOURCE = ("alerts.sim", 0)
+
+
+def ids(folder: Path) -> list[str]:
+    with Archive(folder) as found:
+        return sorted(found.query("SELECT id FROM sim").column("id").to_pylist(), key=int)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("reached", ["packets", "index"])
+def test_what_was_not_written_to_all_tables_is_caught_up(tmp_path: Path, reached: str) -> None:
+    """The process dies after the whole records, or after the index, and Kafka has forgotten."""
+    tables = writer(tmp_path)
+    put(tables, *(record(n) for n in range(10)))
+    late = [record(n) for n in range(10, 30)]
+    tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
+    if reached == "index":
+        rows, _ = tables._rows(late, record_rows(late))
+        tables.index.append(tables_index(rows), {SOURCE: (10, 30)})
+    assert writer(tmp_path).position(0) == 30
+    assert ids(tmp_path) == [str(n) for n in range(1, 31)]
+    with Archive(tmp_path) as found:
+        assert len(found.cone(10.15, -20.25, 1.0)) == 30
+        assert len(found.get(25)) == 1
+
+
+def tables_index(rows: Any) -> Any:
+    from nightwire.archive.writing.columns import index_rows
+
+    return index_rows(rows)
+
+
+def test_two_who_archive_the_same_are_told(tmp_path: Path) -> None:
+    one, other = writer(tmp_path), writer(tmp_path)
+    put(one, record(0))
+    assert other.position(0) == 1
+    put(one, record(1))
+    with pytest.raises(FencedError, match=r"alerts.sim/0 is at 2, not at 1"):
+        put_at(other, 1, record(1))
+    assert ids(tmp_path) == ["1", "2"]
+
+
+def put_at(tables: Any, begin: int, *records: Any) -> None:
+    tables.packets.refreshed()
+    tables.write(records, {SOURCE: begin})
+
+
+def test_a_later_version_widens_the_table(tmp_path: Path) -> None:
+    schema = CODEC.schema | {
+        "fields": [*CODEC.schema["fields"], {"name": "verdict", "type": ["null", "string"], "default": None}]
+    }
+    later = Codec(schema)
+    tables = writer(tmp_path, Known(v200001=later))
+    put(tables, record(0))
+    value = frame(200_001, later.encode(alert(2) | {"verdict": "real"}))
+    put(tables, record(1, value), record(2))
+    with Archive(tmp_path) as found:
+        rows = found.query("SELECT id, verdict, diaSource.psfFlux AS f FROM sim ORDER BY id").to_pylist()
+        assert [row["verdict"] for row in rows] == [None, "real", None]
+        assert [row["f"] for row in rows] == [3631.0] * 3
+        (whole,) = found.whole(2)
+        assert found.decode(whole).alert["verdict"] == "real"
+
+
+def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
+    tables = writer(tmp_path)
+    written = put(tables, record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3))
+    assert [*written.faults] == [1, 2]
+    assert ids(tmp_path) == ["1", "4"]
+    with Archive(tmp_path) as found:
+        kept = [*found.of("sim").records(0, 0, 10)]
+    assert kept == [record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3)]
+    assert [one.offset for one, _ in tables.unreadable(0, 0, 10)] == [1, 2]
+
+
+def test_a_disk_that_fills_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A process of its own, in which no file may be longer than 20 kB."""
+    put(writer(tmp_path), *(record(n) for n in range(5)))
+    code = f"""
+import resource
+from pathlib import Path
+from archive.tests.conftest import put, record, writer
+from nightwire.archive.storage import StorageError
+tables = writer(Path({str(tmp_path)!r}))
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+import os
+try:
+    put(tables, *(record(n, record(n).value + os.urandom(60_000)) for n in range(5, 9)))
+except StorageError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True
+    )
+    assert "sim/packets: nothing was written" in done.stdout, done
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+    again = writer(tmp_path)
+    assert again.position(0) == 5
+    put(again, *(record(n) for n in range(5, 9)))
+    assert ids(tmp_path) == [str(n) for n in range(1, 10)]
+
+
+def test_pixels_are_those_of_the_house_and_nights_begin_at_noon() -> None:
+    import pyarrow as pa
+
+    rng = np.random.default_rng(1)
+    ra, dec = rng.uniform(0, 360, 500), np.degrees(np.arcsin(rng.uniform(-1, 1, 500)))
+    found = healpix(pa.array(ra), pa.array(dec)).to_pylist()
+    assert found == healpix_of_one(ra, dec, 29).tolist()
+    assert healpix(pa.array([None, 1.0], pa.float64()), pa.array([1.0, 91.0])).to_pylist() == [-1, -1]
+    times = pa.chunked_array([pa.array([NOON] * 3, pa.timestamp("ms", tz="UTC"))])
+    days = nights(pa.array([61000.49, 61000.51, None]), times)
+    assert [str(one) for one in days.to_pylist()] == ["2025-11-20", "2025-11-21", "2025-11-21"]
+
+
+def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
+    put(writer(tmp_path), record(6))
+    view = survey("sim").view(alert(7))
+    with Archive(tmp_path) as found:
+        (row,) = found.get(7, columns="*").to_pylist()
+    for name in ("visit", "mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude", "band"):
+        expected = getattr(view, name)  # the schema has single precision
+        assert row[name] == (expected if isinstance(expected, str) else pytest.approx(expected, 1e-6)), name
+    assert (row["id"], row["object_id"], row["schema_id"]) == ("7", "1000002", SIM_ALERT_ID)
+    assert row["diaSource"]["psfFluxErr"] == pytest.approx(363.1)
+
+
+def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
+    from datetime import timedelta
+
+    from nightwire.archive.upkeep import Retention, keep_up
+
+    tables = writer(tmp_path)
+    for n in range(6):
+        put(tables, *(record(6 * k + n, message(40 * k + n + 1)) for k in range(0)), record(n))
+    before = ids(tmp_path)
+    assert keep_up(Place(tmp_path), Retention(), least=2, spared=timedelta(0)) > 0
+    assert ids(tmp_path) == before
+    assert len([*(tmp_path / "sim" / "packets").rglob("*.parquet")]) == 1
+    put(writer(tmp_path), record(6))
+    keep_up(Place(tmp_path), Retention(rows=timedelta(days=1), whole=timedelta(days=1)), spared=timedelta(0))
+    kept = Table(Place(tmp_path), "sim", tables.packets.kind)
+    assert kept.position(SOURCE) == 7
+    assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])
+
+
+def ids_or_none(folder: Path) -> list[str]:
+    table = Table(Place(folder), "sim", writer(folder).alerts.kind).refreshed()
+    return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""The scenario `archive`: questions to what passed, and what keeping it costs the live stream."""

@@ -1,0 +1,97 @@
+"""A reader goes into the archive for what Kafka has forgotten, without a seam."""
+
+import re
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import TopicPartition
+
+from archive.tests.conftest import message, serving
+from nightwire.consumers import AlertReader
+from nightwire.core.kafka import Writer, admin, consumer, ensure_topics, producer, watermarks
+from nightwire.core.runtime import free_port
+from nightwire.core.stack import Broker
+from nightwire.filters.cli.commands import filter_
+from nightwire.schemas.topics import settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+def write(bootstrap: str, first: int, end: int) -> None:
+    out = Writer(producer(bootstrap))
+    for number in range(first, end):
+        out.write("alerts.sim", message(number), key=b"%d" % number)
+    out.flush()
+
+
+def await_archived(url: str, wanted: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            answer = httpx.get(f"{url}/query", params={"sql": "SELECT count(*) AS n FROM sim"})
+            if answer.status_code == 200 and answer.json()[0]["n"] >= wanted:
+                return
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.3)  # polling, not hoping
+    raise AssertionError("not archived")
+
+
+def forget(bootstrap: str) -> dict[int, int]:
+    """Let Kafka delete half of each partition; return where they begin now."""
+    reader, kafka = consumer(bootstrap), admin(bootstrap)
+    held = {number: watermarks(reader, "alerts.sim", number) for number in range(4)}
+    lows = {number: (marks.low + marks.high) // 2 for number, marks in held.items()}
+    for done in kafka.delete_records([TopicPartition("alerts.sim", *one) for one in lows.items()]).values():
+        done.result(30)
+    reader.close()
+    return lows
+
+
+def check_a_filter_on_the_last_night(kafka: str, registry: str) -> None:
+    """Kafka has forgotten the alert that passes."""
+    words = ["test", "--sql", "WHERE diaSourceId <= 4", "--survey", "sim", "--last-night", "--last", "2000"]
+    shown = CliRunner().invoke(filter_, [*words, "--each", "--bootstrap", kafka, "--registry", registry])
+    assert shown.exit_code == 0, shown.output
+    assert re.search(r"4 of \d+ alerts pass", shown.output), shown.output
+
+
+def test_a_reader_goes_on_from_the_archive_into_kafka(
+    fresh_broker: Broker,
+    serve_registry: Callable[[str], AbstractContextManager[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka, folder, port = fresh_broker.bootstrap, tmp_path / "archive", free_port()
+    names = ("alerts.sim", "accounts", "dead-letters", "_schemas", "directory")
+    ensure_topics(kafka, [settings(name) for name in names])
+    write(kafka, 1, 1601)
+    url = f"http://127.0.0.1:{port}"
+    with serve_registry(kafka) as registry:
+        with serving(folder, kafka, registry, "--every", "300ms", "--port", str(port)) as child:
+            await_archived(url, 1600)
+            lows = forget(kafka)
+            write(kafka, 1601, 2001)
+            monkeypatch.setenv("NIGHTWIRE_ARCHIVE_HTTP", url)
+            how = {"bootstrap": kafka, "registry": registry, "since": timedelta(hours=1), "follow": False}
+            with AlertReader("alerts.sim", **how) as alerts:
+                found = [(one.partition, one.offset, one.alert["diaSourceId"], alerts.way) for one in alerts]
+                assert alerts.expired == 0
+            check_a_filter_on_the_last_night(kafka, registry)
+            child.send_signal(signal.SIGTERM)
+            child.wait(60)
+        assert sorted(one[2] for one in found) == [*range(1, 2001)]
+        for number in range(4):
+            offsets = [one[1] for one in found if one[0] == number]
+            assert offsets == [*range(len(offsets))]
+        assert {one[3] for one in found if one[1] >= lows[one[0]]} >= {"kafka"}
+        assert found[0][3] == "archive"
+        with AlertReader("alerts.sim", **how) as alerts:  # the archive is gone: what Kafka has
+            assert len([*alerts]) == 2000 - sum(lows.values())
