@@ -1,14 +1,14 @@
 """What Kafka has forgotten, asked of the archive over HTTP."""
 
-import io
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 import httpx
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from confluent_kafka import Message
 
+from nightwire.consumers.source import ArchiveClient
 from nightwire.portal.model import Row
 from nightwire.portal.model.rows import to_utc
 from nightwire.schemas import survey as survey_of
@@ -23,6 +23,8 @@ MOST = 500
 COLUMNS = "id,object_id,solar_system_id,mjd_tai,ra,dec,band,magnitude,snr,partition,offset,timestamp"
 MISSING = (httpx.codes.BAD_REQUEST, httpx.codes.NOT_FOUND)
 """Answers that mean: it has none of that, or nothing of that survey."""
+
+AWAY = "the archive does not answer"
 
 
 class ArchiveAwayError(Exception):
@@ -39,6 +41,7 @@ class Archive:
 
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT)
+        self._whole = ArchiveClient(url, login)
 
     def named(self, survey: str, name: str) -> list[Row]:
         """Return the alerts of an object, or the alert, of that name, newest first.
@@ -68,18 +71,20 @@ class Archive:
         topic, partition, offset = place
         if not topic.startswith("alerts."):
             return None
-        path = f"/{topic.removeprefix('alerts.')}/records/{partition}"
-        answer = self._get(path, {"from": offset, "until": offset + 1})
-        if answer is None:
-            return None
-        import pyarrow as pa
-
-        rows = pa.ipc.open_stream(io.BytesIO(answer.content)).read_all().to_pylist()
-        return _message(topic, partition, rows[0]) if rows else None
+        try:
+            found, _ = self._whole.records((topic, partition), range(offset, offset + 1))
+        except httpx.HTTPStatusError as error:
+            if error.response.status_code in MISSING:
+                return None
+            raise ArchiveAwayError(f"{AWAY}: {error}") from error
+        except httpx.HTTPError as error:
+            raise ArchiveAwayError(f"{AWAY}: {error}") from error
+        return found[0] if found else None
 
     def close(self) -> None:
         """Hang up."""
         self._http.close()
+        self._whole.close()
 
     def _rows(self, survey: str, path: str, asked: Mapping[str, Any]) -> list[Row]:
         answer = self._get(f"/{quote(survey, safe='')}/{path}", {**asked, "columns": COLUMNS, "limit": MOST})
@@ -92,7 +97,7 @@ class Archive:
             answer = self._http.get(path, params=dict(asked))
             return None if answer.status_code in MISSING else answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise ArchiveAwayError(f"the archive does not answer: {error}") from error
+            raise ArchiveAwayError(f"{AWAY}: {error}") from error
 
 
 def _row(survey: str, found: Mapping[str, Any], mjd: float) -> Row:
@@ -110,16 +115,4 @@ def _row(survey: str, found: Mapping[str, Any], mjd: float) -> Row:
         stamps=tuple(survey_of(survey).stamp_names),
         source=alerts(survey),
         **numbers,
-    )
-
-
-def _message(topic: str, partition: int, row: Mapping[str, Any]) -> Message:
-    return Message(
-        topic=topic,
-        partition=partition,
-        offset=row["offset"],
-        key=row["key"],
-        value=row["value"],
-        headers=[(one["name"], one["value"]) for one in row["headers"] or ()],
-        timestamp=(TIMESTAMP_CREATE_TIME, round(row["timestamp"].timestamp() * 1000)),
     )

@@ -47,9 +47,8 @@ def portal() -> None:
 @click.option(
     "--archive",
     metavar="URL",
-    envvar="NIGHTWIRE_ARCHIVE_HTTP",
     default="",
-    help="Ask this archive for what Kafka has forgotten, also NIGHTWIRE_ARCHIVE_HTTP.  [default: none]",
+    help="Ask this archive for what Kafka has forgotten.  [default: the running stack's, if any]",
 )
 def serve(
     bootstrap: str | None,

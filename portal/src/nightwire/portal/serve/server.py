@@ -37,7 +37,7 @@ class Settings:
         public: Whether who shows no name sees the surveys' alerts.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
-        archive: URL of the archive; empty for none.
+        archive: URL of the archive; empty: the one that *where* names, if any.
     """
 
     where: Endpoints
@@ -61,7 +61,8 @@ def serve(settings: Settings) -> None:
     where, collected, stamps = settings.where, CollectorRegistry(), StampCache()
     recent, own = Recent(settings.keep), identity(where.kafka)
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
-    records = Records(where, stamps, Archive(settings.archive, login) if settings.archive else None)
+    past = settings.archive or where.archive
+    records = Records(where, stamps, Archive(past, login) if past else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
     access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
     gate = Gate(access, settings.public)
