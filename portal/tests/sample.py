@@ -13,6 +13,7 @@ from astropy.io import fits
 from prometheus_client import CollectorRegistry, Counter
 
 from consumers.tests.conftest import filled
+from consumers.tests.returns.test_returns import body
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
@@ -104,6 +105,8 @@ def fill(bootstrap: str, count: int = 20) -> None:
     writer.write(FILTER, message(sim_alert(1, history=3)), partition=0, headers=header)
     for ivorn in ("ivo://nasa.gsfc.gcn/SWIFT#1-2", f"ivo://evil/{HOSTILE}"):
         writer.write("voevents", voevent(ivorn), partition=0)
+    for more in ({}, {"classifierName": HOSTILE}, {"brokerName": "another"}):
+        writer.write("returns.fink", body(21, **more), partition=0)
     writer.flush()
 
 

@@ -53,6 +53,19 @@ def test_an_object_has_its_alerts_filters_and_light_curve(http: httpx.Client) ->
     assert http.get("/api/object/sim/21").json()["alerts"][0]["object"] == "1001"  # an alert's id is enough
 
 
+def test_what_brokers_sent_back_is_told_and_what_cannot_be_is_counted(
+    http: httpx.Client, served: Served
+) -> None:
+    served.until(lambda: served.follower.undecodable == 1, "what another broker wrote is refused")
+    found = http.get("/api/object/sim/1001").json()["returned"]
+    assert [one["classifier"] for one in found] == ["supernovae 2.1", f"{HOSTILE} 2.1"]
+    assert found[0] | {"classifier": ""} == {
+        "broker": "fink", "classifier": "", "alert": "21", "classes": {"111": 0.25, "112": 0.75}
+    }  # fmt: skip
+    assert "111: 0.250" in http.get("/object/sim/1001").text
+    assert http.get("/api/object/sim/1005").json()["returned"] == []
+
+
 @pytest.mark.parametrize("form", ["csv", "fits", "votable", "parquet"])
 def test_a_light_curve_is_saved_as_a_file(http: httpx.Client, form: str) -> None:
     answer = http.get(f"/api/curve/sim/1001?format={form}")
@@ -139,6 +152,7 @@ def test_texts_that_mean_harm_are_texts(http: httpx.Client) -> None:
         f"/?topic={quote(HOSTILE)}",
         f"/find?q={quote(HOSTILE)}",
         "/object/sim/1099",
+        "/object/sim/1001",
         f"/object/voevent/{ivorn}",
     ]
     for page in [http.get(path) for path in pages]:

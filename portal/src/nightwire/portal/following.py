@@ -7,16 +7,19 @@ from threading import Thread
 
 from confluent_kafka import KafkaException
 
-from nightwire.consumers import AlertReader, BadRecord, GroupError, TopicError
+from nightwire.consumers import AlertReader, BadRecord, GroupError, ReceivedAlert, TopicError
+from nightwire.consumers.returns import ReturnError, as_return
 from nightwire.core.kafka import admin
 from nightwire.core.runtime import Backoff, Endpoints, Stop
-from nightwire.portal.model import Recent, rows_of
+from nightwire.portal.model import Classified, Recent, rows_of
 from nightwire.portal.records import StampCache
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import VOEVENTS
 
 log = logging.getLogger("nightwire.portal")
 
+RETURNS = "returns."
+"""What the topics of community brokers' classifications begin with."""
 LOOK = 2.0
 """Time between two looks at which topics there are. [s]"""
 BATCH, WAIT = 256, 0.2
@@ -24,8 +27,8 @@ BATCH, WAIT = 256, 0.2
 
 
 def is_shown(topic: str) -> bool:
-    """Whether *topic* holds alerts or VOEvents that pages show."""
-    return topic == VOEVENTS or topic.startswith(("alerts.", "filter."))
+    """Whether *topic* holds alerts or VOEvents that pages show, or what brokers sent back."""
+    return topic == VOEVENTS or topic.startswith(("alerts.", "filter.", RETURNS))
 
 
 class Follower:
@@ -84,11 +87,22 @@ class Follower:
         )
         with reader:
             for batch in reader.batches(size=BATCH, wait=WAIT):
-                rows = rows_of(batch)
-                for row, alert in zip(rows, batch, strict=True):
-                    self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
-                self._recent.add(rows)
+                self._take(batch)
                 self._backoff.reset()
+
+    def _take(self, batch: Sequence[ReceivedAlert]) -> None:
+        alerts = [alert for alert in batch if not alert.topic.startswith(RETURNS)]
+        rows = rows_of(alerts)
+        for row, alert in zip(rows, alerts, strict=True):
+            self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
+        self._recent.add(rows)
+        for alert in batch:
+            if alert.topic.startswith(RETURNS):
+                try:
+                    self._recent.take_return(alert.topic, _classified(alert))
+                except ReturnError as error:
+                    self.undecodable += 1
+                    log.debug("%s is no classification: %s", alert.place, error)
 
     def _topics(self) -> Sequence[str]:
         """Return the topics that are shown; those of before where Kafka does not answer."""
@@ -104,3 +118,15 @@ class Follower:
     def _bad(self, record: BadRecord) -> None:
         self.undecodable += 1
         log.debug("%s holds no alert: %s", record.place, record.reason)
+
+
+def _classified(alert: ReceivedAlert) -> Classified:
+    """Return what a record of a community broker says.
+
+    Raises:
+        ReturnError: It is no classification.
+    """
+    broker = alert.topic.removeprefix(RETURNS)
+    found = as_return(alert, broker)
+    classes = {str(one.class_id): one.probability for one in found.classifications}
+    return Classified(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)

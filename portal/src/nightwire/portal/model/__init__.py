@@ -2,12 +2,13 @@
 
 from nightwire.portal.model.curve import Measured, as_columns, curve_of
 from nightwire.portal.model.recent import Recent
-from nightwire.portal.model.rows import VOEVENT, Row, rows_of
+from nightwire.portal.model.rows import VOEVENT, Classified, Row, rows_of
 from nightwire.portal.model.search import Position, Question, parse
 from nightwire.portal.model.sky import density, moc
 
 __all__ = [
     "VOEVENT",
+    "Classified",
     "Measured",
     "Position",
     "Question",

@@ -1,6 +1,6 @@
 """The newest alerts of each topic, found by id, by object and by place; bounded."""
 
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
@@ -10,7 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from nightwire.portal.model.rows import Row
+from nightwire.portal.model.rows import Classified, Row
 
 Name = tuple[str, str]
 """Survey, and an id in it."""
@@ -28,6 +28,7 @@ class Recent:
         self._topics: dict[str, deque[Row]] = defaultdict(deque)
         self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
         self._read: dict[tuple[str, int], int] = {}
+        self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))
@@ -120,6 +121,21 @@ class Recent:
         with self._lock:
             rows = [row for topic in topics for row in self._topics.get(topic, ())]
         return [row for row in rows if row.ra is not None and row.dec is not None and row.written >= since]
+
+    def take_return(self, topic: str, returned: Classified) -> None:
+        """Keep what a community broker wrote to *topic*, in place of that classifier's earlier."""
+        key = topic, returned.alert
+        with self._lock:
+            self._returned.setdefault(key, {})[returned.classifier] = returned
+            self._returned.move_to_end(key)
+            if len(self._returned) > self._keep:
+                self._returned.popitem(last=False)
+
+    def returned(self, ids: Collection[str], topics: Collection[str]) -> list[Classified]:
+        """Return what brokers sent back about the alerts of these *ids*, in *topics*."""
+        with self._lock:
+            asked = [key for key in self._returned if key[0] in topics and key[1] in ids]
+            return [one for key in asked for one in self._returned[key].values()]
 
     def _backward(self, topic: str) -> Iterator[Row]:
         return reversed(self._topics.get(topic, deque()))

@@ -70,6 +70,23 @@ class Row:
         return {**asdict(self), "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
 
 
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """What a community broker says of an alert.
+
+    Attributes:
+        broker: Who.
+        classifier: By which of its classifiers, of which version.
+        alert: Id of the alert.
+        classes: Probability of each class. [0 to 1]
+    """
+
+    broker: str
+    classifier: str
+    alert: str
+    classes: dict[str, float]
+
+
 def iso(mjd: float | None) -> str | None:
     """Return a date as ISO 8601, to the second; None where there is none. [d, UTC]"""
     try:

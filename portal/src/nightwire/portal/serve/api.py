@@ -13,7 +13,7 @@ from nightwire.portal.model import density, moc
 from nightwire.portal.model.sky import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
 from nightwire.portal.records import MissingError, Place, Records
-from nightwire.portal.serve.portal import Portal, chosen, find, gone, listed, number, of_object
+from nightwire.portal.serve.portal import Portal, chosen, classified, find, gone, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
 from nightwire.schemas import SchemaError, Stamp, StampError
 from nightwire.schemas.serving import RefusedError
@@ -36,6 +36,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         {
             "alerts": [row.as_json() for row in rows],
             "filters": portal.recent.filters(rows[0], visible),
+            "returned": classified(portal, rows, visible),
             "curve": [asdict(one) for one in curve],
             "missing": missing or away,
         }

@@ -19,7 +19,7 @@ from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
-from nightwire.portal.serve.portal import PAGE, Portal, chosen, find, listed, of_object
+from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, listed, of_object
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
@@ -84,6 +84,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
+        "returned": classified(portal, rows, visible),
         "filters": portal.recent.filters(shown, visible),
         "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
     }

@@ -1,7 +1,7 @@
 """What pages and API answer from, and the questions that both ask."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -138,6 +138,11 @@ async def of_object(portal: Portal, http: Request, visible: frozenset[str]) -> t
     if not rows:
         raise RefusedError(404, f"{survey} {name[:100]}: neither among the recent alerts nor in an archive")
     return rows, missing
+
+
+def classified(portal: Portal, rows: Sequence[Row], visible: frozenset[str]) -> list[dict[str, Any]]:
+    """Return what community brokers sent back about the alerts of *rows*, as JSON has it."""
+    return [asdict(one) for one in portal.recent.returned({row.id for row in rows}, visible)]
 
 
 @dataclass(frozen=True)
