@@ -1,5 +1,6 @@
 """Pages and API of the sample night."""
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.gate import RateLimit
+from nightwire.portal.serve.words import python_lines
 from nightwire.schemas.serving import KafkaAccess
 from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
 
@@ -51,6 +53,20 @@ def test_an_object_has_its_alerts_filters_and_light_curve(http: httpx.Client) ->
     assert '<option value="1" selected>' in page
     assert "10:42:" in page or "00:42:" in page
     assert http.get("/api/object/sim/21").json()["alerts"][0]["object"] == "1001"  # an alert's id is enough
+
+
+def test_the_lines_of_python_fetch_the_same(
+    http: httpx.Client, served: Served, bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", bootstrap)
+    (row, *_) = served.portal.recent.named("sim", "1001", [SIM])
+    page = http.get("/object/sim/1001").text
+    lines = python_lines(row, served.url)
+    assert html.escape(lines, quote=True) in page.replace("&#34;", "&quot;").replace("&#39;", "&#x27;")
+    ids: list[object] = []
+    lines = lines.replace("print(alert.summary, alert.stamps)", "ids.append(alert.summary.id)")
+    exec(lines, {"ids": ids})  # noqa: S102  (what the page shows)
+    assert sorted(ids, key=str) == [1, 21]
 
 
 def test_what_brokers_sent_back_is_told_and_what_cannot_be_is_counted(

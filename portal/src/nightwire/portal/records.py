@@ -72,16 +72,18 @@ class Records:
             with self._lock:
                 message = self._repair.one((topic, partition), offset)
         except MissingError as error:
-            if (kept := self._archived(place, error)) is None:
-                raise
-            message = kept
+            message = self._archived(place, error)
         return self._decoder.decode(message)
 
-    def _archived(self, place: Place, why: MissingError) -> Message | None:
+    def _archived(self, place: Place, why: MissingError) -> Message:
+        named = f"{place[0]}[{place[1]}]@{place[2]} cannot be had (any more): {why}"
         try:
-            return None if self.archive is None else self.archive.message(place)
+            found = None if self.archive is None else self.archive.message(place)
         except ArchiveAwayError as error:
-            raise MissingError(f"{why}; {error}") from error
+            raise MissingError(f"{named}; {error}") from error
+        if found is None:
+            raise MissingError(named) from why
+        return found
 
     def stamps(self, place: Place) -> Mapping[str, bytes]:
         """Return the stamps of the alert at *place*, by name, as its survey packed them.

@@ -88,7 +88,7 @@ def _annotate(image: Any, found: Orientation, factor: float) -> None:
     length = arcsec / found.scale * factor
     text: dict[str, Any] = {"fill": INK, "font": font, "stroke_width": 3, "stroke_fill": EDGE}
     lines: list[tuple[float, ...]] = [(12, LARGE - 14, 12 + length, LARGE - 14)]
-    draw.text((12, LARGE - 38), f"{arcsec}″" if arcsec < 60 else f"{arcsec // 60}′", **text)
+    draw.text((12, LARGE - 38), f'{arcsec}"' if arcsec < 60 else f"{arcsec // 60}'", **text)
     middle = LARGE - 60, 60
     for name, (x, y) in (("N", found.north), ("E", found.east)):
         tip = middle[0] + 30 * x, middle[1] - 30 * y

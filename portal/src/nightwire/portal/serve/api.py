@@ -12,10 +12,10 @@ from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import density, moc
 from nightwire.portal.model.sky import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
-from nightwire.portal.records import MissingError, Place, Records
-from nightwire.portal.serve.portal import Portal, chosen, classified, find, gone, listed, number, of_object
+from nightwire.portal.records import Place
+from nightwire.portal.serve.portal import Portal, chosen, classified, find, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
-from nightwire.schemas import SchemaError, Stamp, StampError
+from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
 
 FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
@@ -66,23 +66,20 @@ async def record(portal: Portal, http: Request) -> Response:
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
-    body = await run_in_threadpool(lambda: strip(_stamps(portal.records, place)))
+    body = await run_in_threadpool(lambda: strip(portal.records.stamps(place)))
     return Response(body, media_type="image/png", headers=FOREVER)
 
 
 async def stamp(portal: Portal, http: Request) -> Response:
     """Show one stamp with scale and north, by ``?stretch=``; or give it as ``?format=fits``."""
     place, name = await _place(portal, http), http.path_params["name"]
-    raw = (await run_in_threadpool(_stamps, portal.records, place)).get(name)
+    raw = (await run_in_threadpool(portal.records.stamps, place)).get(name)
     if raw is None:
         raise RefusedError(404, f"the alert has no stamp {name[:40]!r}")
-    try:
-        if http.query_params.get("format") == "fits":
-            file = _saved(f"{'-'.join(map(str, place))}-{name}.fits")
-            return Response(Stamp(name, raw).fits, media_type="image/fits", headers=FOREVER | file)
-        body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
-    except StampError as error:
-        raise RefusedError(422, f"the stamp cannot be shown: {error}") from error
+    if http.query_params.get("format") == "fits":
+        file = _saved(f"{'-'.join(map(str, place))}-{name}.fits")
+        return Response(Stamp(name, raw).fits, media_type="image/fits", headers=FOREVER | file)
+    body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
     return Response(body, media_type="image/png", headers=FOREVER)
 
 
@@ -92,17 +89,14 @@ async def finder(portal: Portal, http: Request) -> Response:
     row = next((row for row in rows if row.stamps), None)
     if row is None:
         raise RefusedError(404, "no recent alert of it has a stamp")
-    found = await run_in_threadpool(_stamps, portal.records, row.place)
+    found = await run_in_threadpool(portal.records.stamps, row.place)
     name = in_order(list(found))[0]
     facts = [f"alert {row.id}, {row.as_json()['time'] or 'at an unknown time'}"]
     facts += [] if row.magnitude is None else [f"{row.band or ''} {row.magnitude:.2f} mag (AB, difference)"]
     target = Target(
         f"{row.survey} {row.object or row.id}"[:60], sexagesimal(row.ra, row.dec), "\n".join(facts)
     )
-    try:
-        body = await run_in_threadpool(finder_pdf, target, Stamp(name, found[name]))
-    except StampError as error:
-        raise RefusedError(422, f"the stamp cannot be shown: {error}") from error
+    body = await run_in_threadpool(finder_pdf, target, Stamp(name, found[name]))
     return Response(body, media_type="application/pdf", headers=_saved(f"finder-{row.survey}-{row.id}.pdf"))
 
 
@@ -146,15 +140,6 @@ async def _place(portal: Portal, http: Request) -> Place:
     if partition >= 1 << 31 or offset >= 1 << 63:
         raise RefusedError(404, "there is no such offset")
     return topic, partition, offset
-
-
-def _stamps(records: Records, place: Place) -> dict[str, bytes]:
-    try:
-        return dict(records.stamps(place))
-    except MissingError as error:
-        raise RefusedError(410, gone(place, error)) from error
-    except SchemaError as error:
-        raise RefusedError(422, f"the record holds no alert: {error}") from error
 
 
 def _saved(name: str) -> dict[str, str]:

@@ -13,10 +13,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from nightwire.portal.records import MissingError
 from nightwire.portal.serve import api, pages
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.openapi import ENDPOINTS, document
 from nightwire.portal.serve.portal import Portal
+from nightwire.schemas import SchemaError, StampError
 from nightwire.schemas.serving import RefusedError, hung_up, refusal
 
 SAFE: Mapping[str, str] = {
@@ -28,6 +30,13 @@ SAFE: Mapping[str, str] = {
 }
 """Headers by which a browser runs and fetches nothing but ours, whatever alerts hold."""
 
+STATUS: Mapping[type[Exception], int] = {
+    RefusedError: 400,  # it has a status of its own
+    MissingError: 410,
+    SchemaError: 422,
+    StampError: 422,
+}
+"""HTTP's status of each error that a request may end with."""
 Answering = Callable[[Portal, Request], Awaitable[Response]]
 PAGES: Mapping[str, Answering] = {
     "/": pages.live,
@@ -80,8 +89,9 @@ async def _respond(portal: Portal, answer: Answering, answered: Counter, http: R
     path = http.scope["route"].path if "route" in http.scope else ""
     try:
         response = await answer(portal, http)
-    except RefusedError as error:
-        response = _refused(portal, http, error.status, str(error))
+    except tuple(STATUS) as error:
+        status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
+        response = _refused(portal, http, getattr(error, "status", status), str(error))
     response.headers.setdefault("Cache-Control", "no-store")
     answered.labels(path, str(response.status_code)).inc()
     return response

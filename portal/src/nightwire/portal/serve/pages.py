@@ -17,10 +17,11 @@ from nightwire.portal.model import VOEVENT, Row, density
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
+from nightwire.portal.records import MissingError
 from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
 from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, listed, of_object
-from nightwire.schemas.serving import RefusedError
+from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import VOEVENTS
 
 LONGEST_RECORD = 200_000
@@ -91,7 +92,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
     try:
         alert = await portal.alert(shown.place)
         values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
-    except RefusedError as error:
+    except (MissingError, SchemaError) as error:
         values |= {"record": "", "stamps": [], "missing": str(error)}
     return render(portal, "object.html", **values)
 

@@ -74,9 +74,10 @@ class Portal:
         """Return the alert at *place*.
 
         Raises:
-            RefusedError: Kafka does not have it any more, or it is none.
+            MissingError: Neither Kafka nor the archive has it.
+            SchemaError: The record there is no alert.
         """
-        return await run_in_threadpool(_fetched, self.records, place)
+        return await run_in_threadpool(self.records.alert, place)
 
     async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""
@@ -232,20 +233,6 @@ def _archived(records: Records, survey: str, name: str, visible: frozenset[str])
         return records.archive.named(survey, name), ""
     except ArchiveAwayError as error:
         return [], str(error)
-
-
-def _fetched(records: Records, place: Place) -> ReceivedAlert:
-    try:
-        return records.alert(place)
-    except MissingError as error:
-        raise RefusedError(410, gone(place, error)) from error
-    except SchemaError as error:
-        raise RefusedError(422, f"the record holds no alert: {error}") from error
-
-
-def gone(place: Place, error: MissingError) -> str:
-    """Return what to say where Kafka does not have a record."""
-    return f"{place[0]}[{place[1]}]@{place[2]} cannot be had from Kafka (any more): {error}"
 
 
 def _curve(records: Records, rows: list[Row]) -> tuple[list[Measured], str]:

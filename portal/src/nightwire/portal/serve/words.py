@@ -5,7 +5,6 @@ from typing import Any
 from urllib.parse import quote
 
 from nightwire.portal.model import VOEVENT, Row
-from nightwire.schemas import survey as description_of
 
 
 def sexagesimal(ra: float | None, dec: float | None) -> str:
@@ -74,9 +73,7 @@ def python_lines(row: Row, base: str) -> str:
 
 
 def _condition(row: Row) -> str:
-    """Return the condition on which an alert is of the row's object, numbers as numbers."""
-    ids = description_of(row.survey).description.ids
+    """Return the condition on which an alert is of the row's object, by canonical names."""
     name = row.object or row.id
-    field = (ids.object if row.object else ids.alert)[0]
     literal = name if name.isdecimal() else "'" + name.replace("'", "''") + "'"
-    return f"{field} = {literal}"
+    return f"object_id = {literal} OR solar_system_id = {literal}" if row.object else f"id = {literal}"

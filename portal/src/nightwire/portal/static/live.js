@@ -81,6 +81,7 @@ function toggle() {
   if (paused) { hush(); said.textContent = "Paused."; } else { listen(); tell(); }
 }
 
+document.querySelector("#choose button").hidden = true;
 for (const choice of document.querySelectorAll("#choose select")) choice.onchange = () => {
   for (const other of document.querySelectorAll("#choose select")) if (other !== choice) other.value = "";
   choice.form.submit();

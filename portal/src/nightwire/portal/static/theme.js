@@ -6,7 +6,6 @@ try { if (localStorage.theme) root.dataset.theme = localStorage.theme; } catch {
 addEventListener("DOMContentLoaded", () => {
   const button = document.getElementById("theme");
   const show = () => {
-    button.textContent = root.dataset.theme === "night" ? "Leave night mode" : "Night mode";
     button.setAttribute("aria-pressed", root.dataset.theme === "night");
   };
   button.hidden = false;
@@ -17,7 +16,10 @@ addEventListener("DOMContentLoaded", () => {
     dispatchEvent(new Event("theme"));
   };
   show();
-  for (const choice of document.querySelectorAll("select[data-submit]")) choice.onchange = () => choice.form.submit();
+  for (const choice of document.querySelectorAll("select[data-submit]")) {
+    choice.onchange = () => choice.form.submit();
+    choice.form.querySelector("button").hidden = true;
+  }
 });
 
 addEventListener("keydown", event => {
