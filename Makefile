@@ -7,7 +7,7 @@ STAMP := .venv/.ready
 NATIVE := .venv/.native
 unexport PYTHONDONTWRITEBYTECODE  # compiled once, modules are imported in half of the time
 
-.PHONY: help setup demo test test-tools check format lock native wheels scan test-compose bench bench-compose report docs compose-up compose-down
+.PHONY: help setup demo test test-tools check format lock native wheels scan portal-assets test-compose bench bench-compose report docs compose-up compose-down
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ native: $(NATIVE)  ## build the Rust codec's wheel and install it
 
 demo: setup  ## start the stack, play one visit through everything, show what came out
 	@$(BIN)/nightwire demo
+
+portal-assets:  ## by npm: what the portal's pages are made with, into its package; and axe-core, for its tests
+	@cd portal/assets && npm ci --no-audit --no-fund --silent
+	@mkdir -p portal/src/nightwire/portal/static/vendor
+	@cd portal/assets/node_modules/uplot && cp dist/uPlot.iife.min.js dist/uPlot.min.css $(CURDIR)/portal/src/nightwire/portal/static/vendor/ \
+	  && cp LICENSE $(CURDIR)/portal/src/nightwire/portal/static/vendor/uPlot.LICENSE
 
 test: setup  ## every test, with a real Kafka, a real Spark and real sockets
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

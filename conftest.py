@@ -46,6 +46,8 @@ prometheus-node-exporter."""
 
 PICTURES = ROOT / "monitoring" / "pictures" / "build" / "page.js"
 
+AXE = ROOT / "portal" / "assets" / "node_modules" / "axe-core"
+
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "native": (available, "make native"),
     "comet": (lambda: importlib.util.find_spec("comet") is not None, "make setup"),
@@ -57,6 +59,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "apicurio": (_apicurio, "make test-tools"),
     "s3": (lambda: shutil.which("moto_server") is not None, "make setup"),
     "pictures": (PICTURES.exists, "npm ci and npm run build in monitoring/pictures"),
+    "axe": (AXE.is_dir, "make portal-assets"),
     "netns": (
         lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
         "apt-get install iproute2, as root",
@@ -71,7 +74,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
 }
 """Marker: whether its tool is here, and what brings it."""
 
-ELSEWHERE = {"docker", "data", "pictures", "proof"}
+ELSEWHERE = {"axe", "docker", "data", "pictures", "proof"}
 """Markers whose absence is no failure: they have a command of their own, or want what is not
 ours."""
 if shutil.which("cargo") is None:

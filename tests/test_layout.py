@@ -30,6 +30,7 @@ PRESCRIBED = {
     "benchmarks": "benchmarks",
     "directory": "directory",
     "multicast": "multicast",
+    "portal": "portal",
     "archive": "archive",
     "flows": "flows",
 }
@@ -40,6 +41,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
     "flows": {"schemas", "core", "filters"},
+    "portal": {"schemas", "core", "consumers"},
 }
 
 PURE_LANGUAGE = "nightwire.filters.language"
@@ -111,6 +113,14 @@ ORDER = {
         "commands",
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
+    "portal": [
+        "gate model pictures",
+        "archive",
+        "records",
+        "exports following",
+        "serve",
+        "commands",
+    ],
     "benchmarks": [
         "model",
         "environment",

@@ -195,7 +195,7 @@ def test_each_process_is_a_user_of_its_own_and_only_the_supervisor_is_all_of_the
         return dict(word.split("=", 1) for word in words if word)["KAFKA_SASL_USERNAME"]
 
     found = {one["name"]: user(one["pid"]) for one in site.state()["processes"] if one["name"] != "kafka"}
-    own = ("schema_registry", "directory", "users", "gateway", "filters", "exporter", "stream")
+    own = ("schema_registry", "directory", "users", "gateway", "filters", "portal", "exporter", "stream")
     assert {name: found.pop(name) for name in own} == {
         name: f"nightwire.{name.replace('_', '-')}" for name in own
     }
@@ -332,7 +332,7 @@ def test_no_other_port_is_reached_and_these_say_nothing_without_tls(site: Site, 
     public = {port for name, port in ports.items() if name.startswith("public_")}
     found = json.loads(stranger.python(CONNECTS, SERVER, json.dumps(sorted(ports.values()))))
     assert set(found) == public
-    assert len(public) == 6
+    assert len(public) == 7
     for port in public:
         for said in stranger.python(HEARS, SERVER, str(port)).splitlines():
             assert said == "" or said.startswith(ALERT), said

@@ -39,6 +39,7 @@ READS = {
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
+    "portal": "alerts.sim filter.ann.mine returns.fink voevents",
     "users": "",
     "exporter": "accounts",
     "archive": "accounts alerts.sim",
@@ -50,6 +51,7 @@ WRITES = {
     "gateway": "accounts dead-letters directory voevents vtp-positions",
     "filters": "accounts answers.ann broker.fink.lite dead-letters directory filter.ann.mine filters "
     "overflow.ann.mine seen.ann visits",
+    "portal": "directory",
     "users": "directory",
     "exporter": "directory",
     "archive": "accounts dead-letters directory",

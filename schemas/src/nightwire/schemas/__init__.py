@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.schemas import kafka_environment, lazy, records, topics, wire
+    from nightwire.schemas import kafka_environment, lazy, records, stamps, topics, wire
     from nightwire.schemas.avro.codec import Codec
     from nightwire.schemas.avro.engines import engines
     from nightwire.schemas.avro.plans.field_changes import Change
@@ -66,6 +66,7 @@ __all__ = [
     "records",
     "sim_alert_schema",
     "stamp_file",
+    "stamps",
     "survey",
     "surveys",
     "topics",

@@ -169,25 +169,33 @@ def _plane(unit: Any) -> NDArray[Any]:
     return image
 
 
-def scale(image: NDArray[Any]) -> NDArray[np.uint8]:
-    """Return *image* as grey values, by the limits of ZScale and an arcsinh stretch.
+STRETCHES = ("asinh", "linear", "minmax")
+"""How pixels become grey values: between the limits of ZScale by arcsinh, or evenly, or evenly
+between the extremes."""
+
+
+def scale(image: NDArray[Any], stretch: str = "asinh") -> NDArray[np.uint8]:
+    """Return *image* as grey values, by one of `STRETCHES`.
 
     Pixels that are not finite become black, a constant image mid-grey.
 
     Raises:
-        StampError: No pixel is finite.
+        StampError: No pixel is finite, or there is no such stretch.
     """
     from astropy.visualization import AsinhStretch
+
+    if stretch not in STRETCHES:
+        raise StampError(f"{stretch[:20]!r} is no stretch; there are {', '.join(STRETCHES)}")
 
     pixels = np.asarray(image, dtype=np.float64)
     finite = np.isfinite(pixels)
     if not finite.any():
         raise StampError("no finite pixel")
-    low, high = _limits(pixels[finite])
+    low, high = _limits(pixels[finite]) if stretch != "minmax" else _extremes(pixels[finite])
     if not high > low:
         return np.where(finite, 128, 0).astype(np.uint8)
     part = np.clip((np.where(finite, pixels, low) / 2 - low / 2) / (high / 2 - low / 2), 0, 1)
-    grey = np.rint(AsinhStretch(0.1)(part) * 255)
+    grey = np.rint((AsinhStretch(0.1)(part) if stretch == "asinh" else part) * 255)
     return np.where(finite, grey, 0).astype(np.uint8)
 
 
@@ -199,8 +207,12 @@ def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
         warnings.simplefilter("ignore")
         low, high = ZScaleInterval().get_limits(values)
     if not (np.isfinite(low) and np.isfinite(high) and high > low):
-        low, high = values.min(), values.max()
+        return _extremes(values)
     return float(low), float(high)
+
+
+def _extremes(values: NDArray[np.float64]) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def encode_png(grey: NDArray[np.uint8]) -> bytes:

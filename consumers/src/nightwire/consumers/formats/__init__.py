@@ -5,6 +5,7 @@
 
 from nightwire.consumers.formats.alert_output import AlertOutput, open_output
 from nightwire.consumers.formats.container import MixedSchemasError
+from nightwire.consumers.formats.json import json_line
 from nightwire.consumers.formats.stamp_folder import StampFolder
 
-__all__ = ["AlertOutput", "MixedSchemasError", "StampFolder", "open_output"]
+__all__ = ["AlertOutput", "MixedSchemasError", "StampFolder", "json_line", "open_output"]

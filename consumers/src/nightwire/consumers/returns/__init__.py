@@ -1,6 +1,6 @@
 """What community brokers send back: read, checked, and joined to the alerts."""
 
-from nightwire.consumers.returns.broker_message import Classification, Return, joined
+from nightwire.consumers.returns.broker_message import Classification, Return, ReturnError, as_return, joined
 from nightwire.consumers.returns.return_reader import (
     STAGE,
     BadReturn,
@@ -14,6 +14,8 @@ __all__ = [
     "Classification",
     "DeadLetterSink",
     "Return",
+    "ReturnError",
     "ReturnReader",
+    "as_return",
     "joined",
 ]

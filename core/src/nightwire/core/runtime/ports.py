@@ -15,11 +15,13 @@ USUAL = {
     "public_kafka": 9094,
     "users": 8082,
     "directory": 8083,
+    "portal": 8084,
     "archive": 8085,
     "tokens": 9096,
     "public_schema_registry": 8443,
     "public_users": 8444,
     "public_directory": 8445,
+    "public_portal": 8446,
     "public_vtp_authors": 8498,
     "public_vtp_subscribers": 8499,
 }

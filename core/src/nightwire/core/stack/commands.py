@@ -40,7 +40,7 @@ state_option = click.option(
     type=click.Choice(["usual", "free"]),
     default="usual",
     show_default=True,
-    help="Try 9092, 8081, 8098, 8099, 9090 first, or take any free ports.",
+    help="Try 9092, 8081, 8084, 8098, 8099, 9090 first, or take any free ports.",
 )
 @click.option("--stream", type=click.Choice(["sim"]), help="Play a visit again and again: a test stream.")
 @click.option("--alerts", default=1000, show_default=True, help="Alerts a visit of the test stream.")
@@ -61,6 +61,7 @@ state_option = click.option(
     help="Keep what passes, in tables.  [default: where its packages are, but not of a stream]",
 )
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
+@click.option("--no-portal", is_flag=True, help="Without the pages to look at: less memory.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "scram"]),
@@ -115,6 +116,7 @@ def up(
     light: bool,
     archive: bool | None,
     jmx: bool,
+    no_portal: bool,
     auth: str | None,
     new_password: bool,
     host: str | None,
@@ -157,6 +159,7 @@ def up(
         site=site,
         light=light,
         jmx=jmx,
+        portal=not no_portal,
         archive=archive,
         doors=Doors(
             auth,

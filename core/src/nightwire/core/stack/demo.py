@@ -69,6 +69,8 @@ def play(folder: Path, visit: int, events: int) -> int:
         return 1
     console.print(f"\n[bold]Where things are[/bold]  (this took {time.monotonic() - began:.0f} s)")
     describe(checked(folder))
+    if portal := checked(folder)["endpoints"].get("portal"):
+        console.print(f"[bold]To look at the night:[/bold] {portal}")
     console.print("[bold]To stop:[/bold] .venv/bin/nightwire down")
     return 0 if agree else 1
 

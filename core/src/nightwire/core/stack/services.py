@@ -47,6 +47,8 @@ NODE_EXPORTER = "prometheus-node-exporter"
 COLLECTORS = ("cpu", "diskstats", "filefd", "filesystem", "loadavg", "meminfo", "netdev", "stat", "time")
 """What of the machine is watched."""
 PROCESSES = ("schema_registry", "directory", "gateway", "filters", "exporter")
+PORTAL = ("portal",)
+"""What people look at, where they do."""
 ARCHIVE = ("archive",)
 """What keeps the past, where its packages are."""
 GUARDED = ("users",)
@@ -70,6 +72,7 @@ def port_names(
     public: bool = False,
     guarded: bool = False,
     archive: bool = False,
+    portal: bool = True,
 ) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
@@ -79,16 +82,18 @@ def port_names(
         public: Whether other machines reach us.
         guarded: Whether Kafka asks who is there.
         archive: Whether alerts are archived.
+        portal: Whether there are pages to look at.
     """
     more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
-    kept = ARCHIVE if archive else ()
+    chosen = [*(ARCHIVE if archive else ()), *(PORTAL if portal else ())]
     pages = [
         *PROCESSES,
-        *kept,
+        *chosen,
         *(GUARDED if guarded else ()),
         *(name for name, wanted in more.items() if wanted),
     ]
-    doors = [*kept, *(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    doors = [*chosen, *(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
+    doors += ["public_portal"] if portal and public else []
     return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
@@ -143,6 +148,7 @@ def services(
         verb("directory", *_directory(where, ports, public)),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0),
+        *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *(
             [verb("archive", *_archive(folder, where, ports), stop_timeout=60.0)]
@@ -170,6 +176,14 @@ def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | 
             words += ["--watch", f"{name}=127.0.0.1:{port}"]
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("directory", public, ports) if public else [])
+
+
+def _portal(where: Sequence[str], ports: Mapping[str, int], public: Public | None) -> list[str]:
+    """Return the words of the portal."""
+    words = ["portal", "serve", *where, "--port", str(ports["portal"])]
+    words += ["--archive", f"http://127.0.0.1:{ports['archive']}"] if "archive" in ports else []
+    words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
+    return words + (_https_door("portal", public, ports) if public else [])
 
 
 def _archive(folder: Path, where: Sequence[str], ports: Mapping[str, int]) -> list[str]:

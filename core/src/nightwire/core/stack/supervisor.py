@@ -48,6 +48,7 @@ PUBLIC_SCHEMES = {
     "schema_registry": "https://",
     "users": "https://",
     "directory": "https://",
+    "portal": "https://",
     "vtp_authors": "tls://",
     "vtp_subscribers": "tls://",
 }
@@ -71,6 +72,7 @@ class Plan:
         site: This site's name in the directory; empty for that of last time.
         light: Whether the filters run without Spark.
         jmx: Whether Kafka tells Prometheus about itself.
+        portal: Whether there are pages to look at.
         archive: Whether alerts are archived; None: where the packages are there, but for those of a
             test stream.
         doors: By which clients come in.
@@ -86,6 +88,7 @@ class Plan:
     site: str = ""
     light: bool = False
     jmx: bool = False
+    portal: bool = True
     archive: bool | None = None
     doors: Doors = field(default_factory=Doors)
     new_password: bool = False
@@ -96,7 +99,7 @@ class Plan:
         stream = self.stream and [self.stream.survey, self.stream.alerts, self.stream.interval]
         return {
             "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
-            "light": self.light, "jmx": self.jmx, "site": self.site,
+            "light": self.light, "jmx": self.jmx, "no-portal": not self.portal, "site": self.site,
             "archive": self.archive is True, "no-archive": self.archive is False,
         }  # fmt: skip
 
@@ -133,9 +136,8 @@ class Supervisor:
         self._plan = plan
         self._doors = plan.doors.after(before)
         public, guarded = self._doors.public, self._doors.auth == SCRAM
-        names = port_names(
-            plan.stream, jmx=plan.jmx, public=public is not None, guarded=guarded, archive=plan.archives
-        )
+        wanted = {"jmx": plan.jmx, "portal": plan.portal, "archive": plan.archives}
+        names = port_names(plan.stream, public=public is not None, guarded=guarded, **wanted)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         kafka = plan.folder / "kafka"
         issuer = self._doors.issuer
@@ -330,6 +332,7 @@ class Supervisor:
             "metrics": pages,
             "public": self._public_endpoints(),
         }
+        found |= {"portal": f"http://{local['portal']}"} if "portal" in local else {}
         found |= {"archive": f"http://{local['archive']}"} if "archive" in local else {}
         found |= {"users": f"http://{local['users']}"} if "users" in local else {}
         found |= {"tokens": issuer.token_endpoint} if (issuer := self._doors.issuer) else {}
@@ -339,7 +342,8 @@ class Supervisor:
         """Return by what other machines reach us; empty where they do not."""
         if (public := self._doors.public) is None:
             return {}
-        found = {name: f"{public.host}:{self._ports[f'public_{name}']}" for name in PUBLIC_SCHEMES}
+        ports = {name: self._ports.get(f"public_{name}") for name in PUBLIC_SCHEMES}
+        found = {name: f"{public.host}:{port}" for name, port in ports.items() if port is not None}
         found = {name: PUBLIC_SCHEMES[name] + address for name, address in found.items()}
         return found | ({"ca": str(public.ca)} if public.ca else {})
 

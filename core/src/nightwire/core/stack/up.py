@@ -43,21 +43,22 @@ def state_folder(named: Path | None) -> Path:
 
 
 EXTRAS = ("stack", "gateway", "filters")
-"""What the stack's processes need beside the light client."""
+"""What the stack's processes need beside the light client; with pages, `portal` too."""
 
 
 class NotInstalledError(Exception):
     """Packages are missing; the message says how to get them."""
 
 
-def check_installed() -> None:
-    """Do nothing where the stack's packages are there.
+def check_installed(*, portal: bool = True) -> None:
+    """Do nothing where the stack's packages are there, those of the *portal* too.
 
     Raises:
         NotInstalledError: Some are missing.
     """
-    if missing := missing_packages(*EXTRAS):
-        raise NotInstalledError(f"missing: {', '.join(missing)}. {install_command(*EXTRAS)}")
+    extras = (*EXTRAS, *(["portal"] if portal else []))
+    if missing := missing_packages(*extras):
+        raise NotInstalledError(f"missing: {', '.join(missing)}. {install_command(*extras)}")
 
 
 class DiskError(Exception):
@@ -88,7 +89,7 @@ def stay(plan: Plan) -> int:
     """Supervise in the foreground; return the exit status."""
     setup_logging("nightwire.stack")
     try:
-        check_installed()
+        check_installed(portal=plan.portal)
         check_disk(plan)
         supervise(plan)
     except (*REFUSALS, TimeoutError) as error:
@@ -109,7 +110,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
         state = checked(plan.folder)
         if supervisor_alive(state):
             return _already(plan, state, quiet=quiet)
-        check_installed()
+        check_installed(portal=plan.portal)
         check_disk(plan)
         plan.doors.after(state)
         java_home()
@@ -189,6 +190,7 @@ def describe(state: dict[str, Any]) -> None:
         "Kafka": found["kafka"],
         "owners": OWNERS[state.get("auth", NONE)],
         "schema registry": found["schema_registry"],
+        **({"portal: look at the night": found["portal"]} if "portal" in found else {}),
         "directory: who is there": found["directory"],
         **({"archive: what passed": found["archive"]} if "archive" in found else {}),
         **({"passwords and tokens": found["users"]} if "users" in found else {}),
@@ -214,6 +216,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--site", plan.site] if plan.site else []
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
+    words += [] if plan.portal else ["--no-portal"]
     words += [] if plan.archive is None else ["--archive"] if plan.archive else ["--no-archive"]
     words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:

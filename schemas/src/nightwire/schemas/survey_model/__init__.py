@@ -10,6 +10,7 @@ from nightwire.schemas.survey_model.attribute_names import (
     NOT_MATCHED,
     MatchName,
 )
+from nightwire.schemas.survey_model.description import Measurement
 
 __all__ = [
     "ALERT_ATTRIBUTES",
@@ -19,6 +20,7 @@ __all__ = [
     "MEASUREMENT_ATTRIBUTES",
     "NOT_MATCHED",
     "MatchName",
+    "Measurement",
     "healpix",
     "mjd_tai",
 ]

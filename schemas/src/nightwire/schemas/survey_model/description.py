@@ -51,6 +51,8 @@ class Measurement:
         time_scale: ``tai`` or ``utc``.
         absent: Numbers that mean: no number.
         negative: Values of `sign` that mean a negative flux.
+        forced: Whether the flux was measured where the object is known to be, detected or not.
+        limit: Field of the faintest magnitude that would have been detected. [AB mag]
     """
 
     path: str
@@ -69,6 +71,8 @@ class Measurement:
     sign: str | None = None
     negative: Sequence[Any] = ()
     absent: Sequence[float] = ()
+    forced: bool = False
+    limit: str | None = None
 
     @property
     def paths(self) -> list[str]:

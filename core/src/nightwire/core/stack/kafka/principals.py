@@ -78,6 +78,10 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
+    "portal": [
+        *_topics([READ], "alerts.*", "filter.*", "returns.*", VOEVENTS),
+        *_topics(APPENDS, DIRECTORY),
+    ],
     "users": [
         *_topics(APPENDS, DIRECTORY),
         (CLUSTER, KAFKA, [DESCRIBE, ALTER]),  # passwords are changed by whoever may alter all

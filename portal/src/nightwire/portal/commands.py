@@ -1,0 +1,75 @@
+"""The verb `nightwire portal`."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightwire.core.cli import bootstrap_option, metrics_port_option, registry_option
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.group()
+def portal() -> None:
+    """Look at the night in a browser: what comes in, objects, the sky."""
+
+
+@portal.command()
+@bootstrap_option
+@registry_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8084, show_default=True, help="Port.")
+@metrics_port_option
+@click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines.")
+@click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the same file]")
+@click.option("--tokens", metavar="HOST:PORT", default="", help="Where Kafka judges the site's own tokens.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Show the surveys' alerts and VOEvents to who gives no name, where Kafka asks for names.",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(100),
+    default=20_000,
+    show_default=True,
+    help="Newest alerts of each topic that are found by id and place; 20,000 take some 25 MB.",
+)
+@click.option(
+    "--last",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="Alerts of each topic to begin with.",
+)
+@click.option(
+    "--archive",
+    metavar="URL",
+    default="",
+    help="Ask this archive for what Kafka has forgotten.  [default: the running stack's, if any]",
+)
+def serve(
+    bootstrap: str | None,
+    registry: str | None,
+    tls: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    **more: Any,
+) -> None:
+    """Serve the pages and the API, until SIGTERM or Ctrl-C.
+
+    \b
+    Examples:
+      nightwire portal serve --port 8084
+      nightwire portal serve --public --tls 0.0.0.0:8444 --tls-cert site.pem
+    """
+    from nightwire.core.runtime import find_endpoints, setup_logging
+    from nightwire.portal.serve.server import Settings
+    from nightwire.portal.serve.server import serve as run
+    from nightwire.schemas.serving import tls_door
+
+    setup_logging("nightwire.portal")
+    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
+    run(Settings(where, door=door, **more))

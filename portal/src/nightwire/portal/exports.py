@@ -1,0 +1,58 @@
+"""A light curve as a file: CSV, FITS, VOTable, Parquet."""
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nightwire.portal.model import Measured, as_columns
+from nightwire.portal.model.curve import UNITS
+
+
+def _table(curve: Sequence[Measured], name: str) -> Any:
+    from astropy.table import Table
+
+    table = Table(as_columns(curve), meta={"description": name})
+    for column, unit in UNITS.items():
+        table[column].unit = unit
+    return table
+
+
+def _csv(curve: Sequence[Measured], name: str) -> bytes:
+    text = io.StringIO()
+    _table(curve, name).write(text, format="ascii.csv", fill_values=[("nan", "")])
+    return text.getvalue().encode()
+
+
+def _fits(curve: Sequence[Measured], name: str) -> bytes:
+    file, table = io.BytesIO(), _table(curve, name)
+    table.meta = {"OBJECT": name.encode("ascii", "replace").decode()[:60]}
+    table.write(file, format="fits")
+    return file.getvalue()
+
+
+def _votable(curve: Sequence[Measured], name: str) -> bytes:
+    file = io.BytesIO()
+    _table(curve, name).write(file, format="votable")
+    return file.getvalue()
+
+
+def _parquet(curve: Sequence[Measured], name: str) -> bytes:
+    import pyarrow
+    from pyarrow import parquet
+
+    file = io.BytesIO()
+    units = {f"unit.{column}": unit for column, unit in UNITS.items()}
+    found = pyarrow.Table.from_pydict(
+        {column: pyarrow.array(all_) for column, all_ in as_columns(curve).items()}
+    )
+    parquet.write_table(found.replace_schema_metadata({"object": name, **units}), file)
+    return file.getvalue()
+
+
+FORMATS: Mapping[str, tuple[str, Callable[[Sequence[Measured], str], bytes]]] = {
+    "csv": ("text/csv; charset=utf-8", _csv),
+    "fits": ("application/fits", _fits),
+    "votable": ("application/x-votable+xml", _votable),
+    "parquet": ("application/vnd.apache.parquet", _parquet),
+}
+"""Ending of the file: its media type, and what makes it of a light curve and an object's name."""

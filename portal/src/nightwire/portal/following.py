@@ -1,0 +1,132 @@
+"""Kafka's topics of alerts, followed in a thread of its own as a public reader."""
+
+import logging
+import time
+from collections.abc import Sequence
+from threading import Thread
+
+from confluent_kafka import KafkaException
+
+from nightwire.consumers import AlertReader, BadRecord, GroupError, ReceivedAlert, TopicError
+from nightwire.consumers.returns import ReturnError, as_return
+from nightwire.core.kafka import admin
+from nightwire.core.runtime import Backoff, Endpoints, Stop
+from nightwire.portal.model import Classified, Recent, rows_of
+from nightwire.portal.records import StampCache
+from nightwire.schemas import MendableError
+from nightwire.schemas.topics import VOEVENTS
+
+log = logging.getLogger("nightwire.portal")
+
+RETURNS = "returns."
+"""What the topics of community brokers' classifications begin with."""
+LOOK = 2.0
+"""Time between two looks at which topics there are. [s]"""
+BATCH, WAIT = 256, 0.2
+"""Most alerts that are taken in at once, and the longest wait for so many. [s]"""
+
+
+def is_shown(topic: str) -> bool:
+    """Whether *topic* holds alerts or VOEvents that pages show, or what brokers sent back."""
+    return topic == VOEVENTS or topic.startswith(("alerts.", "filter.", RETURNS))
+
+
+class Follower:
+    """Reads what comes in into *recent*.
+
+    Args:
+        where: The site's addresses.
+        recent: Where rows go.
+        stamps: Where the stamps of the newest go.
+        last: Alerts of each topic to begin with.
+    """
+
+    def __init__(self, where: Endpoints, recent: Recent, stamps: StampCache, last: int) -> None:
+        self._where, self._recent, self._stamps, self._last = where, recent, stamps, last
+        self._admin, self._known, self._looked = admin(where.kafka), list[str](), -LOOK
+        self._stop, self._thread = Stop(), Thread(target=self._run, name="portal-follow", daemon=True)
+        self._backoff = Backoff()
+        self.undecodable, self.trouble = 0, "Kafka has not answered yet"
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Names of the topics that are shown."""
+        return self._known
+
+    @property
+    def ready(self) -> bool:
+        """Whether Kafka answers."""
+        return not self.trouble
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, within a moment."""
+        self._stop.set()
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._read()
+            except (KafkaException, TopicError, GroupError, MendableError) as error:
+                log.warning("reading begins anew: %s", error)
+                self.trouble = str(error)
+                self._stop.wait(self._backoff.next())
+
+    def _read(self) -> None:
+        reader = AlertReader(
+            self._topics,
+            bootstrap=self._where.kafka,
+            registry=self._where.schema_registry,
+            last=self._last,
+            on_bad=self._bad,
+            stopped=self._stop.is_set,
+        )
+        with reader:
+            for batch in reader.batches(size=BATCH, wait=WAIT):
+                self._take(batch)
+                self._backoff.reset()
+
+    def _take(self, batch: Sequence[ReceivedAlert]) -> None:
+        alerts = [alert for alert in batch if not alert.topic.startswith(RETURNS)]
+        rows = rows_of(alerts)
+        for row, alert in zip(rows, alerts, strict=True):
+            self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
+        self._recent.add(rows)
+        for alert in batch:
+            if alert.topic.startswith(RETURNS):
+                try:
+                    self._recent.take_return(alert.topic, _classified(alert))
+                except ReturnError as error:
+                    self.undecodable += 1
+                    log.debug("%s is no classification: %s", alert.place, error)
+
+    def _topics(self) -> Sequence[str]:
+        """Return the topics that are shown; those of before where Kafka does not answer."""
+        if (now := time.monotonic()) - self._looked >= LOOK:
+            self._looked = now
+            try:
+                self._known = sorted(filter(is_shown, self._admin.list_topics(timeout=5).topics))
+                self.trouble = ""
+            except KafkaException as error:
+                self.trouble = f"Kafka does not answer: {error.args[0].str()}"
+        return self._known
+
+    def _bad(self, record: BadRecord) -> None:
+        self.undecodable += 1
+        log.debug("%s holds no alert: %s", record.place, record.reason)
+
+
+def _classified(alert: ReceivedAlert) -> Classified:
+    """Return what a record of a community broker says.
+
+    Raises:
+        ReturnError: It is no classification.
+    """
+    broker = alert.topic.removeprefix(RETURNS)
+    found = as_return(alert, broker)
+    classes = {str(one.class_id): one.probability for one in found.classifications}
+    return Classified(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)

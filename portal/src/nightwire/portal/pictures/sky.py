@@ -1,0 +1,72 @@
+"""How a stamp lies on the sky, by the world coordinates in its own header."""
+
+import io
+import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+from nightwire.schemas import Stamp
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """How a stamp lies on the sky.
+
+    Attributes:
+        scale: Size of a pixel. [arcsec]
+        north: Direction of north: x to the right and y upward, of length 1.
+        east: That of east.
+    """
+
+    scale: float
+    north: tuple[float, float]
+    east: tuple[float, float]
+
+
+def orientation(stamp: Stamp) -> Orientation | None:
+    """Return how *stamp* lies on the sky; None where its header does not say.
+
+    Raises:
+        StampError: It is no FITS file.
+    """
+    from astropy.io import fits
+    from astropy.wcs import WCS
+
+    packed = stamp.fits
+    with warnings.catch_warnings():  # headers of strangers
+        warnings.simplefilter("ignore")
+        try:
+            with fits.open(io.BytesIO(packed), memmap=False) as units:
+                found = (
+                    WCS(unit.header, naxis=2) for unit in units if unit.is_image and len(unit.shape) >= 2
+                )
+                wcs = next((one for one in found if one.has_celestial or _is_local(one)), None)
+                return None if wcs is None else _of(wcs.pixel_scale_matrix)
+        except Exception:  # noqa: BLE001  (astropy raises whatever a stranger's header leads to)
+            return None
+
+
+def _is_local(wcs: Any) -> bool:
+    """Whether *wcs* is Rubin's: a matrix in degrees about a place, without the projection's name.
+
+    As `makeLocalTransformMatrix` of ap_association writes it; its +Y agrees with ROTPA.
+    """
+    return not any(wcs.wcs.ctype) and wcs.wcs.has_pc() and bool(wcs.wcs.crval.any())
+
+
+def _of(matrix: Any) -> Orientation | None:
+    """Return the orientation of a matrix from pixels to degrees east and north, shape (2, 2)."""
+    (a, b), (c, d) = matrix.tolist()
+    determinant = a * d - b * c
+    scale = math.sqrt(abs(determinant)) * 3600
+    if not (math.isfinite(scale) and 1e-3 < scale < 3600):
+        return None
+    return Orientation(
+        scale, _unit(-b / determinant, a / determinant), _unit(d / determinant, -c / determinant)
+    )
+
+
+def _unit(x: float, y: float) -> tuple[float, float]:
+    length = math.hypot(x, y)
+    return x / length, y / length

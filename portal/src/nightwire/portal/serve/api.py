@@ -1,0 +1,148 @@
+"""The API: what pages show, as JSON, files and pictures."""
+
+import time
+from dataclasses import asdict
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from nightwire.consumers.formats import json_line
+from nightwire.portal.exports import FORMATS
+from nightwire.portal.model import density, moc
+from nightwire.portal.model.sky import ORDER
+from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
+from nightwire.portal.records import Place
+from nightwire.portal.serve.portal import Portal, chosen, classified, find, listed, number, of_object
+from nightwire.portal.serve.words import sexagesimal
+from nightwire.schemas import Stamp
+from nightwire.schemas.serving import RefusedError
+
+FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
+"""Of what lies at an offset, which nobody changes."""
+
+
+async def alerts(portal: Portal, http: Request) -> Response:
+    """List recent alerts, newest first."""
+    rows = listed(portal, http, await portal.visible(http))
+    return JSONResponse({"alerts": [row.as_json() for row in rows]})
+
+
+async def of_name(portal: Portal, http: Request) -> Response:
+    """Tell the recent alerts of an object, and its light curve."""
+    rows, away = await of_object(portal, http, visible := await portal.visible(http))
+    curve, missing = await portal.curve(rows)
+    return JSONResponse(
+        {
+            "alerts": [row.as_json() for row in rows],
+            "filters": portal.recent.filters(rows[0], visible),
+            "returned": classified(portal, rows, visible),
+            "curve": [asdict(one) for one in curve],
+            "missing": missing or away,
+        }
+    )
+
+
+async def curve(portal: Portal, http: Request) -> Response:
+    """Give an object's light curve as a file of ``?format=``."""
+    rows, _ = await of_object(portal, http, await portal.visible(http))
+    form, name = http.query_params.get("format", "csv"), rows[0].object or rows[0].id
+    if form not in FORMATS:
+        raise RefusedError(400, f"{form[:20]!r} is no format; there are {', '.join(FORMATS)}")
+    found, _ = await portal.curve(rows)
+    media_type, make = FORMATS[form]
+    body = await run_in_threadpool(make, found, name)
+    return Response(body, media_type=media_type, headers=_saved(f"{rows[0].survey}-{name}.{form}"))
+
+
+async def record(portal: Portal, http: Request) -> Response:
+    """Give the record at an offset as JSON; stamps as base64 with ``?bytes=base64``."""
+    place = await _place(portal, http)
+    alert = await portal.alert(place)
+    body = json_line(alert, with_bytes=http.query_params.get("bytes") == "base64")
+    return Response(body, media_type="application/json", headers=FOREVER)
+
+
+async def stamps(portal: Portal, http: Request) -> Response:
+    """Show the stamps of the alert at an offset beside each other, small."""
+    place = await _place(portal, http)
+    body = await run_in_threadpool(lambda: strip(portal.records.stamps(place)))
+    return Response(body, media_type="image/png", headers=FOREVER)
+
+
+async def stamp(portal: Portal, http: Request) -> Response:
+    """Show one stamp with scale and north, by ``?stretch=``; or give it as ``?format=fits``."""
+    place, name = await _place(portal, http), http.path_params["name"]
+    raw = (await run_in_threadpool(portal.records.stamps, place)).get(name)
+    if raw is None:
+        raise RefusedError(404, f"the alert has no stamp {name[:40]!r}")
+    if http.query_params.get("format") == "fits":
+        file = _saved(f"{'-'.join(map(str, place))}-{name}.fits")
+        return Response(Stamp(name, raw).fits, media_type="image/fits", headers=FOREVER | file)
+    body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
+    return Response(body, media_type="image/png", headers=FOREVER)
+
+
+async def finder(portal: Portal, http: Request) -> Response:
+    """Give a finder chart (PDF) of the newest alert of an object that has a stamp."""
+    rows, _ = await of_object(portal, http, await portal.visible(http))
+    row = next((row for row in rows if row.stamps), None)
+    if row is None:
+        raise RefusedError(404, "no recent alert of it has a stamp")
+    found = await run_in_threadpool(portal.records.stamps, row.place)
+    name = in_order(list(found))[0]
+    facts = [f"alert {row.id}, {row.as_json()['time'] or 'at an unknown time'}"]
+    facts += [] if row.magnitude is None else [f"{row.band or ''} {row.magnitude:.2f} mag (AB, difference)"]
+    target = Target(
+        f"{row.survey} {row.object or row.id}"[:60], sexagesimal(row.ra, row.dec), "\n".join(facts)
+    )
+    body = await run_in_threadpool(finder_pdf, target, Stamp(name, found[name]))
+    return Response(body, media_type="application/pdf", headers=_saved(f"finder-{row.survey}-{row.id}.pdf"))
+
+
+async def search(portal: Portal, http: Request) -> Response:
+    """Find ``?q=``: an id, a position, the name of a filter."""
+    visible = await portal.visible(http)
+    return JSONResponse((await run_in_threadpool(find, portal, http, visible)).as_json())
+
+
+async def sky(portal: Portal, http: Request) -> Response:
+    """Count alerts in HEALPix cells of ``?order=``, of the last ``?hours=``."""
+    topics = chosen(http, await portal.visible(http))
+    order = int(number(http, "order", ORDER, 0, 12))
+    rows = portal.recent.placed(topics, since_hours(http))
+    cells = await run_in_threadpool(density, rows, order)
+    return JSONResponse({"order": order, "scheme": "nested", "alerts": len(rows), "cells": cells})
+
+
+async def sky_moc(portal: Portal, http: Request) -> Response:
+    """Give the map (MOC) of where alerts came from, as ``?format=`` json or fits."""
+    topics = chosen(http, await portal.visible(http))
+    found = await run_in_threadpool(moc, portal.recent.placed(topics, since_hours(http)))
+    if http.query_params.get("format") == "fits":
+        from io import BytesIO
+
+        file = BytesIO()
+        await run_in_threadpool(lambda: found.serialize("fits").writeto(file))
+        return Response(file.getvalue(), media_type="application/fits", headers=_saved("moc.fits"))
+    return JSONResponse(found.serialize("json"))
+
+
+def since_hours(http: Request) -> float:
+    """Return when ``?hours=`` ago was. [s since 1970]"""
+    return time.time() - 3600 * number(http, "hours", 24, 0, 24 * 365)
+
+
+async def _place(portal: Portal, http: Request) -> Place:
+    """Return topic, partition and offset of the path, which who asks may read."""
+    topic, partition, offset = (http.path_params[name] for name in ("topic", "partition", "offset"))
+    await portal.may_see(http, topic)
+    if partition >= 1 << 31 or offset >= 1 << 63:
+        raise RefusedError(404, "there is no such offset")
+    return topic, partition, offset
+
+
+def _saved(name: str) -> dict[str, str]:
+    """Return the header by which a browser saves a file, under a name that harms nobody."""
+    safe = "".join(one if one.isascii() and (one.isalnum() or one in ".-_") else "_" for one in name)
+    return {"Content-Disposition": f'attachment; filename="{safe[-120:]}"'}

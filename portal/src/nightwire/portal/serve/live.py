@@ -1,0 +1,82 @@
+"""What comes in, as server-sent events: the newest of each 250 ms, the rest counted."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+
+from nightwire.portal.serve.portal import Portal, chosen, number
+from nightwire.schemas.serving import RefusedError
+
+BEAT = 0.25
+"""Time between two messages. [s]"""
+MOST = 8
+"""Alerts in one message: more than that nobody sees."""
+SILENCE = 60
+"""Beats without an alert after which a comment says that we are there."""
+MOST_OPEN, MOST_OF_ONE = 300, 8
+"""Streams that are open at once, and those of one address."""
+
+
+class Streams:
+    """The open streams of live alerts.
+
+    Args:
+        ending: Whether the server is about to leave.
+    """
+
+    def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
+        self._open: dict[str, int] = {}
+        self.ending = ending
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return sum(self._open.values())
+
+    async def answer(self, portal: Portal, http: Request) -> StreamingResponse:
+        """Follow what ``?topic=`` or ``?survey=`` ask for, from ``?after=`` on.
+
+        Raises:
+            RefusedError: He is not let in, or too many streams are open.
+        """
+        await portal.visible(http)
+        address = http.client.host if http.client else ""
+        if self.count >= MOST_OPEN or self._open.get(address, 0) >= MOST_OF_ONE:
+            raise RefusedError(429, "too many live lists are open; close one")
+        after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
+        start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
+        most = int(number(http, "most", MOST, 1, 100))
+        events = self._events(portal, http, address, min(start, portal.recent.newest_number), most)
+        return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    async def _events(
+        self, portal: Portal, http: Request, address: str, number: int, most: int
+    ) -> AsyncIterator[str]:
+        """Yield events; who may read what is asked anew at each beat, so that no right outlives."""
+        self._open[address] = self._open.get(address, 0) + 1
+        try:
+            said, silent = "", 0
+            yield "retry: 2000\n\n"
+            while not self.ending():
+                topics = chosen(http, await portal.gate.visible(http, portal.topics()))
+                newest = portal.recent.newest_number
+                rows, more = portal.recent.since(number, topics, most)
+                number, silent = newest, 0 if rows else silent + 1
+                if rows:
+                    found = json.dumps({"rows": [row.as_json() for row in rows], "more": more})
+                    yield f"id: {newest}\nevent: rows\ndata: {found}\n\n"
+                if (trouble := portal.trouble()) != said:
+                    said = trouble
+                    yield f"event: state\ndata: {json.dumps(trouble)}\n\n"
+                if silent % SILENCE == SILENCE - 1:
+                    yield ": here\n\n"
+                await asyncio.sleep(BEAT)
+        except RefusedError as error:  # a right that was taken away, a topic that is gone
+            yield f"event: refused\ndata: {json.dumps(str(error))}\n\n"
+        finally:
+            self._open[address] -= 1
+            if not self._open[address]:
+                del self._open[address]

@@ -1,0 +1,103 @@
+"""What the API answers, as OpenAPI says it; the routes are made of the same table."""
+
+import re
+from typing import Any, NamedTuple
+
+from nightwire.core import __version__
+
+SEVERAL = ("topic", "survey")
+"""By what a list chooses."""
+TEXTS = {
+    "topic": "One stream, by its Kafka topic.",
+    "survey": "One survey; voevent for VOEvents.",
+    "most": "Most alerts in the answer.",
+    "before": "Only what came in before the alert of this number.",
+    "after": "Begin behind the alert of this number.",
+    "format": "Form of the answer.",
+    "bytes": "base64: with the stamps.",
+    "stretch": "asinh, linear (both between ZScale's limits) or minmax.",
+    "q": "An id, a position in any usual writing, or a part of a stream's name.",
+    "radius": "Around a position. [arcsec]",
+    "hours": "How far back.",
+    "order": "Of the HEALPix cells.",
+}
+"""What each parameter of a query means."""
+
+
+class Endpoint(NamedTuple):
+    """One path of the API.
+
+    Attributes:
+        path: As Starlette writes it.
+        name: Of the function that answers.
+        says: What the answer is.
+        media_types: Of it.
+        query: Parameters of its query.
+    """
+
+    path: str
+    name: str
+    says: str
+    media_types: tuple[str, ...] = ("application/json",)
+    query: tuple[str, ...] = ()
+
+
+NAME = "{survey}/{name:path}"
+PLACE = "{topic}/{partition:int}/{offset:int}"
+FILES = ("text/csv", "application/fits", "application/x-votable+xml", "application/vnd.apache.parquet")
+ENDPOINTS = (
+    Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*SEVERAL, "most", "before")),
+    Endpoint(
+        "/api/live", "live", "What comes in: the newest of each 250 ms, the rest counted.",
+        ("text/event-stream",), (*SEVERAL, "most", "after"),
+    ),
+    Endpoint(f"/api/object/{NAME}", "of_name", "Recent alerts and light curve of an object or alert."),
+    Endpoint(
+        f"/api/curve/{NAME}", "curve", "A light curve as csv, fits, votable, parquet.", FILES, ("format",)
+    ),
+    Endpoint(f"/api/finder/{NAME}", "finder", "A finder chart.", ("application/pdf",)),
+    Endpoint(f"/api/record/{PLACE}", "record", "The record at an offset.", query=("bytes",)),
+    Endpoint(f"/api/stamps/{PLACE}", "stamps", "All stamps of an alert, small.", ("image/png",)),
+    Endpoint(
+        f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
+        ("image/png", "image/fits"), ("stretch", "format"),
+    ),
+    Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
+    Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
+    Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",
+             ("application/json", "application/fits"), (*SEVERAL, "hours", "format")),
+)  # fmt: skip
+
+
+def document(site: str) -> dict[str, Any]:
+    """Return the API of the portal of *site* as an OpenAPI document."""
+    paths = {re.sub(r":\w+}", "}", one.path): {"get": _operation(one)} for one in ENDPOINTS}
+    info = {"title": f"nightwire portal of {site}", "version": __version__}
+    login = {"basic": {"type": "http", "scheme": "basic"}, "token": {"type": "http", "scheme": "bearer"}}
+    security: list[dict[str, list[str]]] = [{}, {"basic": []}, {"token": []}]
+    return {
+        "openapi": "3.1.0", "info": info, "paths": paths, "security": security,
+        "components": {"securitySchemes": login},
+    }  # fmt: skip
+
+
+def _operation(one: Endpoint) -> dict[str, Any]:
+    numbers = {"most", "before", "after", "radius", "hours", "order", "partition", "offset"}
+
+    def parameter(name: str, where: str) -> dict[str, Any]:
+        kind = {"type": "number" if name in numbers else "string"}
+        text = {"description": TEXTS[name]} if where == "query" else {}
+        return {"name": name, "in": where, "required": where == "path", "schema": kind, **text}
+
+    inside = re.findall(r"{(\w+)", one.path)
+    refused = {"description": "Refused; the message says why.", "content": {"application/json": {}}}
+    return {
+        "operationId": one.name,
+        "summary": one.says,
+        "parameters": [parameter(name, "path") for name in inside]
+        + [parameter(n, "query") for n in one.query],
+        "responses": {
+            "200": {"description": one.says, "content": {kind: {} for kind in one.media_types}},
+            "default": refused,
+        },
+    }

@@ -1,0 +1,153 @@
+"""The pages."""
+
+import json
+import time
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from nightwire.consumers import ReceivedAlert
+from nightwire.consumers.formats import json_line
+from nightwire.portal.exports import FORMATS
+from nightwire.portal.model import VOEVENT, Row, density
+from nightwire.portal.model.rows import iso
+from nightwire.portal.model.sky import outlines
+from nightwire.portal.pictures import STRETCHES, in_order
+from nightwire.portal.records import MissingError
+from nightwire.portal.serve import words
+from nightwire.portal.serve.api import since_hours
+from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, listed, of_object
+from nightwire.schemas import SchemaError
+from nightwire.schemas.topics import VOEVENTS
+
+LONGEST_RECORD = 200_000
+"""Longest record that a page shows. [character]"""
+SHADES = 8
+"""Shades of the sky map."""
+
+
+@cache
+def templates() -> Environment:
+    """Return the pages' templates: every text is escaped."""
+    found = Environment(
+        loader=PackageLoader("nightwire.portal"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
+    return found
+
+
+def render(portal: Portal, page: str, code: int = 200, **values: Any) -> Response:
+    """Return a page."""
+    said = {"site": portal.site, "trouble": portal.trouble(), "q": "", **values}
+    return HTMLResponse(templates().get_template(page).render(said), code)
+
+
+async def live(portal: Portal, http: Request) -> Response:
+    """Show what just came in."""
+    visible = await portal.visible(http)
+    rows = listed(portal, http, visible)
+    asked = {name: http.query_params.get(name, "") for name in ("topic", "survey", "before")}
+    surveys = [
+        VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if topic[0] != "f"
+    ]
+    filters = [topic for topic in visible if topic.startswith("filter.")]
+    newest = max((row.number for row in rows), default=portal.recent.newest_number)
+    more = rows[-1].number if len(rows) >= PAGE else 0
+    choices: dict[str, Any] = {
+        "surveys": sorted(surveys),
+        "filters": sorted(filters),
+        "newest": newest,
+        "more": more,
+    }
+    return render(portal, "live.html", rows=rows, asked=asked, **choices)
+
+
+async def of_name(portal: Portal, http: Request) -> Response:
+    """Show an object, or an alert without one."""
+    rows, away = await of_object(portal, http, visible := await portal.visible(http))
+    wanted = http.query_params.get("alert", rows[0].id)
+    shown = next((row for row in rows if row.id == wanted), rows[0])
+    stretch = http.query_params.get("stretch", STRETCHES[0])
+    values: dict[str, Any] = {
+        "shown": shown,
+        "rows": rows,
+        "name": shown.object or shown.id,
+        "place": words.sexagesimal(shown.ra, shown.dec).split("\n"),
+        "galactic": words.galactic(shown.ra, shown.dec),
+        "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
+        "stretches": STRETCHES,
+        "formats": list(FORMATS),
+        "returned": classified(portal, rows, visible),
+        "filters": portal.recent.filters(shown, visible),
+        "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
+    }
+    try:
+        alert = await portal.alert(shown.place)
+        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
+    except (MissingError, SchemaError) as error:
+        values |= {"record": "", "stamps": [], "missing": str(error)}
+    return render(portal, "object.html", **values)
+
+
+def _record(alert: ReceivedAlert) -> str:
+    """Return the record of an alert as text: of a VOEvent its author's, else JSON."""
+    raw = alert.alert.get("raw") if alert.topic == VOEVENTS else None
+    if isinstance(raw, bytes):
+        text = raw.decode(errors="replace")
+    else:
+        text = json.dumps(json.loads(json_line(alert)), indent=1, ensure_ascii=False)
+    return text[:LONGEST_RECORD] + ("\n… the rest by the API" if len(text) > LONGEST_RECORD else "")
+
+
+async def search(portal: Portal, http: Request) -> Response:
+    """Show what the box found; where that is one object, go there."""
+    visible = await portal.visible(http)
+    found = await run_in_threadpool(find, portal, http, visible)
+    if len(found.named) == 1 and not found.near:
+        return RedirectResponse(words.address(found.named[0]), 303)
+    q = http.query_params.get("q", "")[:500]
+    return render(portal, "find.html", q=q, found=found, radius=f"{found.radius * 3600:g}")
+
+
+async def sky(portal: Portal, http: Request) -> Response:
+    """Show where on the sky alerts came from."""
+    topics = chosen(http, await portal.visible(http))
+    hours = http.query_params.get("hours") or "24"
+    rows = portal.recent.placed(topics, since_hours(http))
+    cells = await run_in_threadpool(_cells, rows)
+    total = {
+        "alerts": len(rows),
+        "count": len(cells),
+        "most": max((one["count"] for one in cells), default=0),
+    }
+    return render(
+        portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + 40_587), **total
+    )
+
+
+def _cells(rows: list[Row]) -> list[dict[str, Any]]:
+    """Return the cells of the map: outline, shade, number of alerts, centre."""
+    counts = density(rows)
+    most = max(counts.values(), default=1)
+    found = []
+    for (cell, count), outline in zip(counts.items(), outlines(list(counts)), strict=True):
+        shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
+        points = " ".join(f"{x:.4f},{-y:.4f}" for x, y in outline)
+        found.append({"cell": cell, "count": count, "shade": shade, "points": points})
+    return found
+
+
+async def about_api(portal: Portal, http: Request) -> Response:
+    """Show what the API answers."""
+    from nightwire.portal.serve.openapi import document
+
+    await portal.visible(http)
+    return render(portal, "api.html", paths=document(portal.site)["paths"])

@@ -1,0 +1,245 @@
+"""What pages and API answer from, and the questions that both ask."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from nightwire.consumers import ReceivedAlert
+from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.gate import Gate, RateLimit
+from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
+from nightwire.portal.model.recent import positions, separation
+from nightwire.portal.model.search import Position
+from nightwire.portal.records import MissingError, Place, Records
+from nightwire.schemas import SchemaError
+from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import VOEVENTS
+
+PAGE = 100
+"""Alerts on a page."""
+MOST = 1000
+"""Most alerts in one answer."""
+EPOCHS = 12
+"""Newest alerts of an object of which the light curve is made."""
+RADIUS = 10 / 3600
+"""Of a search, where none is named. [deg]"""
+WIDEST = 10.0
+"""Of a search. [deg]"""
+
+
+@dataclass(frozen=True)
+class Portal:
+    """What is served.
+
+    Attributes:
+        recent: The newest alerts.
+        records: Fetches them from Kafka.
+        gate: Who may see what.
+        limit: How much an address may ask.
+        topics: Names those that are read.
+        trouble: Says why nothing comes in; empty where all is well.
+        site: This site's name.
+    """
+
+    recent: Recent
+    records: Records
+    gate: Gate
+    topics: Callable[[], Sequence[str]]
+    trouble: Callable[[], str]
+    site: str
+    limit: RateLimit = field(default_factory=RateLimit)
+
+    async def visible(self, http: Request) -> frozenset[str]:
+        """Return the topics that who asks may read.
+
+        Raises:
+            RefusedError: He is not let in, or asks too much.
+        """
+        self.limit.check(http)
+        return await self.gate.visible(http, self.topics())
+
+    async def may_see(self, http: Request, topic: str) -> None:
+        """Do nothing where who asks may read *topic*.
+
+        Raises:
+            RefusedError: He may not, or nothing is known of it.
+        """
+        if topic not in await self.visible(http):
+            raise RefusedError(404, f"{topic}: there is no such stream, or it is not yours to read")
+
+    async def alert(self, place: Place) -> ReceivedAlert:
+        """Return the alert at *place*.
+
+        Raises:
+            MissingError: Neither Kafka nor the archive has it.
+            SchemaError: The record there is no alert.
+        """
+        return await run_in_threadpool(self.records.alert, place)
+
+    async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
+        """Return the light curve in the newest of *rows*, and why some of it is missing."""
+        return await run_in_threadpool(_curve, self.records, rows[:EPOCHS])
+
+
+def chosen(http: Request, visible: frozenset[str]) -> frozenset[str]:
+    """Return which of the *visible* topics ``?topic=`` or ``?survey=`` ask for: else all surveys'.
+
+    Raises:
+        RefusedError: There is no such topic.
+    """
+    topic, survey = http.query_params.get("topic"), http.query_params.get("survey")
+    if topic:
+        if topic not in visible:
+            raise RefusedError(404, f"{topic}: there is no such stream, or it is not yours to read")
+        return frozenset({topic})
+    own = {VOEVENTS if survey == VOEVENT else f"alerts.{survey}"} if survey else None
+    return frozenset(topic for topic in visible if is_whole(topic) and (own is None or topic in own))
+
+
+def number(http: Request, name: str, otherwise: float, least: float, most: float) -> float:
+    """Return a number of the query.
+
+    Raises:
+        RefusedError: It is none, or not from *least* to *most*.
+    """
+    text = http.query_params.get(name) or str(otherwise)
+    try:
+        found = float(text)
+    except ValueError as error:
+        raise RefusedError(400, f"{name}={text[:40]!r} is no number") from error
+    if not least <= found <= most:
+        raise RefusedError(400, f"{name} is from {least:g} to {most:g}")
+    return found
+
+
+def listed(portal: Portal, http: Request, visible: frozenset[str]) -> list[Row]:
+    """Return the rows that a list's query asks for, newest first."""
+    most = int(number(http, "most", PAGE, 1, MOST))
+    before = int(number(http, "before", 0, 0, 1e15)) or None
+    return portal.recent.newest(chosen(http, visible), most, before=before)
+
+
+async def of_object(portal: Portal, http: Request, visible: frozenset[str]) -> tuple[list[Row], str]:
+    """Return the alerts of an object, or the alert, that the path names, newest first.
+
+    And why some may be missing; empty where the archive answered, or there is none.
+
+    Raises:
+        RefusedError: None is known.
+    """
+    survey, name = http.path_params["survey"], http.path_params["name"]
+    kept, missing = await run_in_threadpool(_archived, portal.records, survey, name, visible)
+    recent = portal.recent.named(survey, name, visible)
+    rows = sorted({row.id: row for row in (*kept, *recent)}.values(), key=lambda row: -(row.mjd or 0.0))
+    if not rows and missing:
+        raise RefusedError(503, f"{survey} {name[:100]} is not among the recent alerts, and {missing}")
+    if not rows:
+        raise RefusedError(404, f"{survey} {name[:100]}: neither among the recent alerts nor in an archive")
+    return rows, missing
+
+
+def classified(portal: Portal, rows: Sequence[Row], visible: frozenset[str]) -> list[dict[str, Any]]:
+    """Return what community brokers sent back about the alerts of *rows*, as JSON has it."""
+    return [asdict(one) for one in portal.recent.returned({row.id for row in rows}, visible)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the box found.
+
+    Attributes:
+        named: The newest alert of each object, or the alert, of that name.
+        topics: Streams of that name.
+        position: The position that was written,
+        radius: the radius around it, [deg]
+        near: and what lies there, each with its distance. [deg]
+        missing: Why some may be missing; empty where the archive answered, or there is none.
+    """
+
+    named: list[Row]
+    topics: list[str]
+    position: Position | None
+    radius: float
+    near: list[tuple[float, Row]]
+    missing: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        place = None if self.position is None else {"ra": self.position.ra, "dec": self.position.dec}
+        near = [{"distance": distance, **row.as_json()} for distance, row in self.near]
+        named = [row.as_json() for row in self.named]
+        return {
+            "named": named,
+            "topics": self.topics,
+            "position": place,
+            "radius": self.radius,
+            "near": near,
+            "missing": self.missing,
+        }
+
+
+def find(portal: Portal, http: Request, visible: frozenset[str]) -> Found:
+    """Return what ``?q=`` finds; ``?radius=`` is in arcsec."""
+    asked = parse(http.query_params.get("q", "")[:500])
+    radius = asked.radius or number(http, "radius", RADIUS * 3600, 0, WIDEST * 3600) / 3600
+    named = portal.recent.any_named(asked.text, visible) if asked.text else []
+    word, place, missing = asked.text.casefold(), asked.position, ""
+    topics = sorted(topic for topic in visible if word and word in topic)
+    near: list[tuple[float, Row]] = []
+    own = frozenset(topic for topic in visible if is_whole(topic))
+    if place is not None:
+        near, missing = _near(portal, place, min(radius, WIDEST), own)
+    elif word and not named:
+        kept = [
+            _archived(portal.records, topic.removeprefix("alerts."), asked.text, visible) for topic in own
+        ]
+        named = [rows[0] for rows, _ in kept if rows]
+        missing = next((why for _, why in kept if why), "")
+    return Found(named, topics, place, radius, near, missing)
+
+
+def is_whole(topic: str) -> bool:
+    """Whether *topic* holds all of a survey's alerts, or the VOEvents."""
+    return topic == VOEVENTS or topic.startswith("alerts.")
+
+
+def _near(
+    portal: Portal, place: Position, radius: float, topics: frozenset[str]
+) -> tuple[list[tuple[float, Row]], str]:
+    """Return what lies around *place*, in the archive too, and why some may be missing."""
+    recent = portal.recent.near(place.ra, place.dec, radius, topics, MOST)
+    archive, kept = portal.records.archive, list[Row]()
+    surveys = [topic.removeprefix("alerts.") for topic in topics - {VOEVENTS}] if archive else []
+    missing = ""
+    try:
+        kept = [row for one in surveys if archive for row in archive.near(one, place.ra, place.dec, radius)]
+    except ArchiveAwayError as error:
+        missing = str(error)
+    known = {(row.survey, row.id) for _, row in recent}
+    others = [row for row in kept if (row.survey, row.id) not in known]
+    distances = separation(place.ra, place.dec, positions(others)).tolist()
+    found = sorted([*recent, *zip(distances, others, strict=True)], key=lambda one: one[0])
+    return found[:MOST], missing
+
+
+def _archived(records: Records, survey: str, name: str, visible: frozenset[str]) -> tuple[list[Row], str]:
+    """Return the alerts of that name that are archived, and why some may be missing."""
+    if records.archive is None or f"alerts.{survey}" not in visible:
+        return [], ""
+    try:
+        return records.archive.named(survey, name), ""
+    except ArchiveAwayError as error:
+        return [], str(error)
+
+
+def _curve(records: Records, rows: list[Row]) -> tuple[list[Measured], str]:
+    alerts, missing = [], ""
+    for row in rows:
+        try:
+            alerts.append(records.alert(row.place))
+        except (MissingError, SchemaError) as error:
+            missing = f"of alert {row.id} nothing can be had: {error}"
+    return curve_of(alerts), missing

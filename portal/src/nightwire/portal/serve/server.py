@@ -1,0 +1,116 @@
+"""The portal's process: Kafka followed behind, HTTP in front."""
+
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import uvicorn
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from nightwire.core.kafka import identity
+from nightwire.core.presence import metrics_at, reached_at, registered
+from nightwire.core.runtime import Endpoints, MetricsPage, site_name
+from nightwire.portal.archive import Archive
+from nightwire.portal.following import Follower
+from nightwire.portal.gate import Gate
+from nightwire.portal.model import Recent
+from nightwire.portal.records import Records, StampCache
+from nightwire.portal.serve.app import application
+from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.portal import Portal
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+
+log = logging.getLogger("nightwire.portal")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a portal is run.
+
+    Attributes:
+        where: The site's addresses.
+        host: Where to listen.
+        port: And at which port.
+        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
+        door: For other machines, by TLS; None for none.
+        tokens: Where Kafka judges the site's own tokens.
+        public: Whether who shows no name sees the surveys' alerts.
+        keep: Newest alerts of each topic that are found by id and place.
+        last: Alerts of each topic to begin with.
+        archive: URL of the archive; empty: the one that *where* names, if any.
+    """
+
+    where: Endpoints
+    host: str = "127.0.0.1"
+    port: int = 8084
+    metrics_port: int = 0
+    door: TLSDoor | None = None
+    tokens: str = ""
+    public: bool = False
+    keep: int = 20_000
+    last: int = 500
+    archive: str = ""
+
+
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    Raises:
+        TLSError: The door's certificate cannot be used.
+    """
+    where, collected, stamps = settings.where, CollectorRegistry(), StampCache()
+    recent, own = Recent(settings.keep), identity(where.kafka)
+    login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
+    past = settings.archive or where.archive
+    records = Records(where, stamps, Archive(past, login) if past else None)
+    follower, streams = Follower(where, recent, stamps, settings.last), Streams()
+    access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
+    gate = Gate(access, settings.public)
+    portal = Portal(recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name())
+    count(collected, recent, follower, streams)
+    servers = doors(settings, portal, collected, streams)
+    streams.ending = lambda: any(server.should_exit for server in servers)
+    page = MetricsPage(
+        collected,
+        port=settings.metrics_port,
+        healthy=lambda: all(server.started for server in servers) and follower.ready,
+    )
+    url = f"http://{reached_at(settings.host, settings.port)}"
+    log.info("the portal of %s on %s", portal.site, url)
+    with ExitStack() as exits:
+        exits.callback(records.close)
+        if settings.metrics_port:
+            page.start()
+            exits.callback(page.stop)
+        follower.start()
+        exits.callback(follower.stop)
+        endpoints = {"http": url} | metrics_at(settings.metrics_port)
+        exits.enter_context(registered(where.kafka, "portal", endpoints=endpoints))
+        run(servers)
+
+
+def doors(
+    settings: Settings, portal: Portal, collected: CollectorRegistry, streams: Streams
+) -> list[uvicorn.Server]:
+    """Return the servers: one for this machine, one for others where that is asked for."""
+    answered = Counter(
+        "nightwire_portal_requests_total",
+        "Requests to the portal, by route and HTTP status.",
+        ["path", "status"],
+        registry=collected,
+    )
+    app = application(portal, answered, streams)
+    servers = [plain_server(app, settings.host, settings.port)]
+    return servers + ([tls_server(app, settings.door)] if settings.door else [])
+
+
+def count(collected: CollectorRegistry, recent: Recent, follower: Follower, streams: Streams) -> None:
+    """Let Prometheus see what is known, and what could not be read."""
+    gauges = {
+        "nightwire_portal_recent_alerts": ("Alerts that are found by id and place.", lambda: len(recent)),
+        "nightwire_portal_read_alerts": ("Alerts read since the start.", lambda: recent.newest_number),
+        "nightwire_portal_undecodable_records": ("Records without an alert.", lambda: follower.undecodable),
+        "nightwire_portal_live_streams": ("Live lists that are open.", lambda: streams.count),
+    }
+    for name, (says, value) in gauges.items():
+        Gauge(name, says, registry=collected).set_function(value)

@@ -1,0 +1,74 @@
+"""The newest alerts, by id, object and place."""
+
+from typing import Any
+
+from nightwire.portal.model import Recent, Row
+from nightwire.portal.model.rows import iso, to_utc
+from portal.tests.sample import names
+
+SIM = "alerts.sim"
+
+
+def row(offset: int, **more: Any) -> Row:
+    facts: dict[str, Any] = {
+        "topic": SIM, "partition": 0, "offset": offset, "written": float(offset), "survey": "sim",
+        "id": str(offset), "object": None, "mjd": 61_000.0 + offset, "ra": 10.0, "dec": 0.0, "band": "r",
+        "magnitude": 20.0, "snr": 9.0, "stamps": (), "source": SIM,
+    }  # fmt: skip
+    return Row(**facts | more)
+
+
+def test_the_newest_are_kept_and_the_oldest_are_forgotten_by_every_name() -> None:
+    recent = Recent(3)
+    recent.add(row(n, object="x") for n in range(5))
+    assert names(recent.newest([SIM], 10)) == ["4", "3", "2"]
+    assert recent.named("sim", "0", [SIM]) == []
+    assert names(recent.named("sim", "x", [SIM])) == ["4", "3", "2"]
+    recent.add(row(n, object="y") for n in range(5, 9))
+    assert recent.named("sim", "x", [SIM]) == []
+
+
+def test_what_is_read_again_counts_once() -> None:
+    recent = Recent(10)
+    recent.add([row(1), row(2)])
+    recent.add([row(2), row(1), row(3), row(1, partition=1, id="other")])
+    assert names(recent.newest([SIM], 10)) == ["other", "3", "2", "1"]
+
+
+def test_topics_of_others_are_not_seen() -> None:
+    recent = Recent(10)
+    recent.add([row(1, object="x"), row(7, topic="filter.ann.a", object="x", id="1")])
+    assert names(recent.newest([], 10)) == []
+    assert recent.filters(row(1), [SIM]) == []
+    assert recent.filters(row(1), [SIM, "filter.ann.a"]) == ["filter.ann.a"]
+    (only,) = recent.named("sim", "x", [SIM, "filter.ann.a"])
+    assert only.topic == SIM  # the survey's own record stands for its copies
+    assert recent.any_named("x", ["filter.ann.a"])[0].topic == "filter.ann.a"
+    assert recent.any_named("x", []) == []
+
+
+def test_pages_and_live_lists_go_on_where_they_were() -> None:
+    recent = Recent(100)
+    recent.add(row(n) for n in range(10))
+    first = recent.newest([SIM], 4)
+    assert names(recent.newest([SIM], 4, before=first[-1].number)) == ["5", "4", "3", "2"]
+    rows, more = recent.since(first[0].number - 6, [SIM], 4)
+    assert (names(rows), more) == (["9", "8", "7", "6"], 2)
+    assert recent.since(recent.newest_number, [SIM], 4) == ([], 0)
+
+
+def test_a_cone_crosses_the_pole_and_the_meridian() -> None:
+    recent = Recent(100)
+    places = {"a": (359.9999, 0.0), "b": (0.0001, 0.0), "c": (180.0, 89.9999), "d": (50.0, 10.0)}
+    recent.add(row(n, id=name, ra=ra, dec=dec) for n, (name, (ra, dec)) in enumerate(places.items()))
+    recent.add([row(9, id="e", ra=None, dec=None)])
+    assert {one.id for _, one in recent.near(0.0, 0.0, 1 / 3600, [SIM], 9)} == {"a", "b"}
+    ((distance, found),) = recent.near(0.0, 89.9999, 1 / 3600, [SIM], 9)
+    assert (found.id, round(distance * 3600, 2)) == ("c", 0.72)
+
+
+def test_dates_no_calendar_has_are_no_dates() -> None:
+    assert (iso(61_369.5), iso(1e12), iso(None)) == ("2026-11-25T12:00:00Z", None, None)
+    utc = to_utc([61_000.0, float("nan"), 1e300])
+    assert round((61_000.0 - utc[0]) * 86_400) == 37
+    assert [str(one) for one in utc[1:]] == ["nan", "nan"]

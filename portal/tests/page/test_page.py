@@ -1,0 +1,180 @@
+"""The pages in a real Chromium: what they show and do, what they must not."""
+
+import base64
+import io
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from conftest import ROOT
+from directory.tests.page.browser import Browser
+from nightwire.core.kafka import Writer, producer
+from nightwire.core.stack import free_port
+from portal.tests.sample import HOSTILE, SIM, Served, message, serving, sim_alert
+
+pytestmark = pytest.mark.chromium
+
+AXE = ROOT / "portal" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
+PAGES = {
+    "live": (
+        "/",
+        "document.images[0]?.complete && document.getElementById('said').textContent.startsWith('Live:')",
+    ),
+    "object": ("/object/sim/1001", "document.querySelector('#curve canvas')"),
+    "event": (f"/object/voevent/{quote(f'ivo://evil/{HOSTILE}', safe='')}", "document.querySelector('pre')"),
+    "find": ("/find?q=10.505+-20.25+r%3D20", "document.querySelector('.near tbody tr')"),
+    "sky": ("/sky", "document.querySelector('polygon')"),
+    "api": ("/api", "document.querySelector('tbody')"),
+    "lost": ("/object/sim/424242", "document.querySelector('.empty')"),
+}
+"""Address of each page, and what holds once it is there."""
+LOADED = "document.readyState === 'complete' && location.href !== 'about:blank'"
+
+
+def complaints(browser: Browser) -> list[str]:
+    """Return what the page itself did that it must not: errors, blocked sources, dialogs."""
+    named = ("Runtime.exceptionThrown", "Page.javascriptDialogOpening", "Log.entryAdded")
+    found = [str(event) for event in browser.events if event[0] in named]
+    fine = ("404 (Not Found)", "ERR_NETWORK_CHANGED")  # the page that is lost; tests that make networks
+    return [one for one in found if not any(text in one for text in fine)]
+
+
+def visit(browser: Browser, served: Served, name: str, **how: int) -> None:
+    """Open a page, and wait until it is there."""
+    browser.visit("about:blank")
+    browser.events.clear()
+    path, there = PAGES[name]
+    browser.visit(served.url + path, **how)
+    browser.wait(f"{LOADED} && ({there})")
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", PAGES)
+def test_each_page_fits_and_does_nothing_else(
+    browser: Browser, served: Served, name: str, size: tuple[int, int], tmp_path: Path
+) -> None:
+    visit(browser, served, name, width=size[0], height=size[1])
+    assert browser.evaluate("document.documentElement.scrollWidth") <= size[0]
+    asked = [
+        event[1]["request"]["url"] for event in browser.events if event[0] == "Network.requestWillBeSent"
+    ]
+    assert {url for url in asked if not url.startswith((served.url, "about:", "data:"))} == set()
+    assert complaints(browser) == []
+    browser.shot(tmp_path / f"{name}.png")
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.axe
+@pytest.mark.parametrize("theme", ["light", "dark", "night"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing_serious(browser: Browser, served: Served, name: str, theme: str) -> None:
+    visit(browser, served, name, width=1280, height=800, dark=theme == "dark")
+    browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    browser.evaluate(AXE.read_text() + "; 0")
+    found = browser.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious] == []
+
+
+def test_what_comes_in_is_put_in_front_until_the_list_is_paused(
+    browser: Browser, served: Served, bootstrap: str
+) -> None:
+    visit(browser, served, "live")
+    writer = Writer(producer(bootstrap))
+
+    def come(*numbers: int) -> None:
+        for number in numbers:
+            writer.write(SIM, message(sim_alert(number)), partition=0, headers=[("survey", b"sim")])
+        writer.flush()
+
+    first = "document.querySelector('#rows .name').textContent"
+    come(500)
+    browser.wait(f"{first} === '1500' && document.querySelector('#rows img').naturalWidth > 100")
+    come(*range(501, 700))
+    browser.wait(f"{first} === '1699'")
+    assert browser.evaluate("document.querySelectorAll('#rows tr').length") <= 100
+    browser.evaluate("document.getElementById('pause').click()")
+    come(700)
+    served.until(lambda: served.portal.recent.named("sim", "700", [SIM]), "it is read")
+    assert browser.evaluate(f"[{first}, document.getElementById('said').textContent]") == ["1699", "Paused."]
+    browser.evaluate("document.getElementById('pause').click()")
+    browser.wait(f"{first} === '1700'")
+    assert complaints(browser) == []
+
+
+def test_a_light_curve_is_drawn_in_flux_or_magnitude_and_read_as_a_table(
+    browser: Browser, served: Served
+) -> None:
+    visit(browser, served, "object")
+    legend = "[...document.querySelectorAll('.u-legend .u-label')].map(one => one.textContent)"
+    assert browser.evaluate(legend) == ["MJD", "g limit", "r"]
+    for name, value in (("quantity", "flux"), ("dates", "utc")):
+        one = f"document.getElementById('{name}')"
+        browser.evaluate(f"{one}.value = '{value}'; {one}.onchange()")
+    assert browser.evaluate(legend) == ["UTC", "g forced", "r"]
+    browser.evaluate("document.getElementById('forced').click()")
+    assert browser.evaluate(legend) == ["UTC", "r"]
+    assert browser.evaluate("document.querySelectorAll('#numbers tbody tr').length") > 5
+
+
+def test_dragging_zooms_and_a_button_shows_the_whole_again(browser: Browser, served: Served) -> None:
+    visit(browser, served, "object", width=1280, height=800)
+    browser.evaluate("document.getElementById('curve').scrollIntoView()")
+    rect = (
+        "(r => [r.left, r.top, r.width, r.height])(document.querySelector('.u-over').getBoundingClientRect())"
+    )
+    box = browser.evaluate(rect)
+    ticks = "document.querySelector('canvas').toDataURL()"
+    whole = browser.evaluate(ticks)
+    for kind, part in (
+        ("mousePressed", 0.7),
+        ("mouseMoved", 0.8),
+        ("mouseMoved", 0.99),
+        ("mouseReleased", 0.99),
+    ):
+        x, y = box[0] + box[2] * part, box[1] + box[3] * 0.5
+        browser.tell("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1, clickCount=1)
+    browser.wait(f"{ticks} !== {whole!r}")
+    browser.evaluate("document.getElementById('whole').click()")
+    browser.wait(f"{ticks} === {whole!r}")
+
+
+def test_night_mode_is_red_alone_and_stays(browser: Browser, served: Served) -> None:
+    visit(browser, served, "live", width=1280, height=800)
+    browser.evaluate("document.getElementById('theme').click()")
+    visit(browser, served, "object", width=1280, height=800)
+    assert browser.evaluate("document.documentElement.dataset.theme") == "night"
+    shot = browser.tell("Page.captureScreenshot")
+    seen = np.asarray(Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB"))
+    assert seen[..., 0].max() > 200
+    assert seen[..., 1:].max() == 0
+    browser.evaluate("document.getElementById('theme').click()")
+    assert browser.evaluate("localStorage.theme") == ""
+
+
+def test_by_keyboard_the_box_is_reached_and_the_list_is_paused(browser: Browser, served: Served) -> None:
+    visit(browser, served, "live")
+    browser.press("Tab")
+    assert browser.evaluate("document.activeElement.className") == "skip"
+    for key in ("/", "p"):
+        browser.tell("Input.dispatchKeyEvent", type="keyDown", key=key, text=key)
+        browser.tell("Input.dispatchKeyEvent", type="keyUp", key=key)
+        if key == "/":
+            assert browser.evaluate("document.activeElement.id") == "q"
+            browser.evaluate("document.activeElement.blur()")
+    assert browser.evaluate("document.getElementById('pause').getAttribute('aria-pressed')") == "true"
+
+
+def test_without_the_portal_the_live_list_says_so_and_comes_back(browser: Browser, bootstrap: str) -> None:
+    port = free_port()
+    said = "document.getElementById('trouble').hidden ? '' : document.getElementById('trouble').textContent"
+    with serving(bootstrap, port=port) as one:
+        browser.visit(one.url)
+        browser.wait(f"{LOADED} && source?.readyState === EventSource.OPEN")
+    browser.wait(f"({said}).includes('does not answer')")
+    with serving(bootstrap, port=port):
+        browser.wait(f"({said}) === ''")
+    browser.events.clear()
