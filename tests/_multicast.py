@@ -39,22 +39,19 @@ def make_topic(bootstrap: str, name: str, partitions: int = 2) -> str:
 @contextmanager
 def relay(log: Path, bootstrap: str, topic: str, group: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run one until the block ends; it has announced its channel."""
-    words = [
-        "serve",
-        "--topic",
-        topic,
-        "--group",
-        group,
-        "--interface",
-        "127.0.0.1",
-        "--bootstrap",
-        bootstrap,
-    ]
+    with running_relay(log, bootstrap, topic, "--group", group, *more) as child:
+        assert group in read_channels(bootstrap, topic)
+        yield child
+
+
+@contextmanager
+def running_relay(log: Path, bootstrap: str, topic: str, *more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run one until the block ends; it has its partitions."""
+    words = ["serve", "--topic", topic, "--interface", "127.0.0.1", "--bootstrap", bootstrap, *more]
     with log.open("ab") as file:
-        child = subprocess.Popen([sys.executable, "-c", VERB, *words, *more], stdout=file, stderr=file)
+        child = subprocess.Popen([sys.executable, "-c", VERB, *words], stdout=file, stderr=file)
         try:
             wait_for(lambda: child.poll() is None and b"from offset" in log.read_bytes(), log)
-            assert group in read_channels(bootstrap, topic)
             yield child
         finally:
             if child.poll() is None:

@@ -1,5 +1,6 @@
 """A reader goes into the archive for what Kafka has forgotten, without a seam."""
 
+import json
 import re
 import signal
 import time
@@ -13,15 +14,21 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import TopicPartition
 
-from archive.tests.conftest import message, serving
+from archive.tests.conftest import alert, message, serving
 from nightwire.consumers import AlertReader
 from nightwire.core.kafka import Writer, admin, consumer, ensure_topics, producer, watermarks
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
 from nightwire.filters.cli.commands import filter_
+from nightwire.schemas import Codec, derived_schema, sim_alert_schema
+from nightwire.schemas.avro.container import container_block, container_head
 from nightwire.schemas.topics import settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+LIGHTER = "broker.ann.lighter"
+"""Where alerts lie without their stamps."""
 
 
 def write(bootstrap: str, first: int, end: int) -> None:
@@ -55,6 +62,24 @@ def forget(bootstrap: str) -> dict[int, int]:
     return lows
 
 
+def check_stamps_of(number: int, kafka: str, registry: str) -> None:
+    """Kafka has forgotten the alert that came here without its stamps: partition 0, offset 0."""
+    stamps = {"cutoutScience", "cutoutTemplate", "cutoutDifference"}
+    schema = derived_schema(sim_alert_schema(), stamps)
+    body = Codec(schema).encode({name: one for name, one in alert(number).items() if name not in stamps})
+    value = container_head(json.dumps(schema).encode(), bytes(16)) + container_block(body, bytes(16))
+    headers = [("survey", b"sim"), ("topic", b"alerts.sim"), ("partition", b"0"), ("offset", b"0")]
+    ensure_topics(kafka, [settings(LIGHTER)])
+    out = Writer(producer(kafka))
+    out.write(LIGHTER, value, headers=headers)
+    out.flush()
+    with AlertReader(LIGHTER, bootstrap=kafka, registry=registry, follow=False) as alerts:
+        (one,) = list(alerts)
+        assert {name: stamp.raw for name, stamp in one.stamps.items()} == {
+            "science": alert(number)["cutoutScience"]
+        }
+
+
 def check_a_filter_on_the_last_night(kafka: str, registry: str) -> None:
     """Kafka has forgotten the alert that passes."""
     words = ["test", "--sql", "WHERE diaSourceId <= 4", "--survey", "sim", "--last-night", "--last", "2000"]
@@ -85,6 +110,7 @@ def test_a_reader_goes_on_from_the_archive_into_kafka(
                 found = [(one.partition, one.offset, one.alert["diaSourceId"], alerts.way) for one in alerts]
                 assert alerts.expired == 0
             check_a_filter_on_the_last_night(kafka, registry)
+            check_stamps_of(next(one[2] for one in found if one[:2] == (0, 0)), kafka, registry)
             child.send_signal(signal.SIGTERM)
             child.wait(60)
         assert sorted(one[2] for one in found) == [*range(1, 2001)]

@@ -57,7 +57,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting datagrams presence",
+        "accounting catalogues datagrams presence",
         "channels cli subscriptions",
         "tls",
         "stack",
@@ -95,10 +95,12 @@ ORDER = {
     ],
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
-        "lite packing positions sender",
-        "announcing relay",
-        "listening serve status",
-        "commands",
+        "lite packing positions",
+        "announcing outlet",
+        "mapped planning relay",
+        "derived listening serve",
+        "status",
+        "channel_commands commands",
     ],
     "archive": [
         "storage",
@@ -135,9 +137,11 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
+    "core/src/nightwire/core": 13,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
+    "multicast/src/nightwire/multicast": 15,
     "benchmarks/src/nightwire/benchmarks/scenarios": 15,
 }
 """Rooms that the design gives more sub-packages than that."""

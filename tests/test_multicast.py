@@ -26,7 +26,7 @@ from nightwire.core.datagrams import (
     parse_group,
     read_channels,
 )
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka import admin, ensure_topics
 from nightwire.multicast.commands import relay as relay_verb
 from nightwire.multicast.status import progress_of
 from nightwire.schemas.topics import multicast, settings
@@ -181,6 +181,15 @@ def test_status_and_listen_show_what_a_relay_does(kafka: str, topic: str, tmp_pa
         heard = CliRunner().invoke(relay_verb, ["listen", *words, *there]).output.splitlines()
     assert sum(json.loads(line)["heartbeats"] for line in heard) >= 2
     assert json.loads(heard[0])["epochs"].keys() == {"0", "1"}
+
+
+def test_status_of_a_topic_that_is_no_more_says_so(kafka: str, topic: str, tmp_path: Path) -> None:
+    with relay(tmp_path / "log", kafka, topic, free_group()):
+        pass
+    client = admin(kafka)
+    client.delete_topics([topic])[topic].result(30)
+    done = CliRunner().invoke(relay_verb, ["status", "--topic", topic, "--bootstrap", kafka])
+    assert f"{topic} was sent to 239." in str(done.exception)
 
 
 @pytest.mark.parametrize(

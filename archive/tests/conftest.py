@@ -112,16 +112,8 @@ def simulate() -> Callable[[str, int, int], None]:
 def serving(folder: Path, bootstrap: str, registry: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run `nightwire archive serve` within the block; it is killed at the end."""
     command = [sys.executable, "-c", "from nightwire.archive.commands import archive; archive()", "serve"]
-    command += [
-        "--archive",
-        str(folder),
-        "--bootstrap",
-        bootstrap,
-        "--registry",
-        registry,
-        "--schedule",
-        "constant",
-    ]
+    command += ["--archive", str(folder), "--bootstrap", bootstrap, "--registry", registry]
+    command += [] if "--schedule" in words else ["--schedule", "constant"]
     with (folder.parent / "log").open("ab") as out:
         child = subprocess.Popen(
             [*command, *words], stdout=out, stderr=out, env=os.environ | {"KAFKA_SESSION_TIMEOUT_MS": "6000"}

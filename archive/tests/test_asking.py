@@ -152,6 +152,7 @@ def test_a_light_curve_has_each_point_once(archived: Archive) -> None:
     other = one | {"mjd_tai": [2.0, 3.0], "band": ["r", "r"], "flux": [6.0, 7.0]}
     assert merged([one, other]).column("flux").to_pylist() == [4.0, 6.0, 7.0]
     assert len(merged([])) == 0
+    assert len(merged([one | {"mjd_tai": [float("nan"), 1.0]}])) == 1
 
 
 def test_answers_come_in_all_forms(archived: Archive) -> None:

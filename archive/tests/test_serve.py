@@ -1,6 +1,7 @@
 """`nightwire archive serve` on a real Kafka: each record once, wherever it is killed."""
 
 import random
+import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -82,3 +83,66 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
     assert sum(one.dead_lettered for one in accounts) == sum(one.unreadable for one in compared)
     shown = CliRunner().invoke(archive, ["check", "--archive", str(folder), "--bootstrap", kafka])
     assert shown.exit_code == 0, shown.output
+
+
+def test_each_schedule_archives_all_in_the_end(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    kafka, registry = site
+    for turn, schedule in enumerate(("rate", "state", "order")):
+        folder = tmp_path / schedule / "archive"
+        folder.mkdir(parents=True)
+        words = ("--schedule", schedule, "--rate", "200kB", "--every", "200ms", "--port", str(free_port()))
+        simulate(kafka, 200 * turn + 1, 200 * turn + 101)
+        with serving(folder, kafka, registry, *words) as child:
+            simulate(kafka, 200 * turn + 101, 200 * turn + 201)
+            compared = await_archived(folder, kafka, 200 * (turn + 1))
+            child.send_signal(signal.SIGTERM)
+            assert child.wait(60) == 0
+        assert [one for one in compared if not one.same or one.unreadable] == []
+
+
+def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    """No file of the process may be longer than 10 kB, for a while: what comes is kept."""
+    kafka, registry = site
+    folder, log = tmp_path / "archive", tmp_path / "log"
+    folder.mkdir()
+    words = ("--every", "200ms", "--port", str(free_port()))
+    with serving(folder, kafka, registry, *words) as child:
+        simulate(kafka, 1, 101)
+        await_archived(folder, kafka, 100)
+        size = log.stat().st_size
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + 10_000, resource.RLIM_INFINITY))
+        simulate(kafka, 101, 1101)
+        deadline = time.monotonic() + 60
+        while "not archived yet" not in log.read_text() and time.monotonic() < deadline:
+            time.sleep(0.2)  # polling, not hoping
+        assert "nothing was written" in log.read_text()
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        compared = await_archived(folder, kafka, 1100)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(60) == 0
+    assert [one for one in compared if not one.same or one.unreadable] == []
+
+
+def test_two_share_the_partitions_and_one_takes_over(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    kafka, registry = site
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    words = ("--every", "200ms", "--compact-every", "1s", "--port")
+    with (
+        serving(folder, kafka, registry, *words, str(free_port())) as one,
+        serving(folder, kafka, registry, *words, str(free_port())) as other,
+    ):
+        for turn in range(8):
+            simulate(kafka, 200 * turn + 1, 200 * turn + 201)
+            time.sleep(1.0)  # both are at work meanwhile, and files are joined
+        one.kill()
+        simulate(kafka, 1601, 1801)
+        compared = await_archived(folder, kafka, 1800)
+        assert other.poll() is None, (folder.parent / "log").read_text()[-3000:]
+    assert [found for found in compared if not found.same or found.unreadable] == []

@@ -5,21 +5,25 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Thread
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
+from astropy.io import fits
 from astropy.io.votable import parse, parse_single_table
 from prometheus_client import CollectorRegistry, Counter
 
-from archive.tests.conftest import record
+from archive.tests.conftest import CODEC, alert, put, record, writer
 from nightwire.archive import Archive
 from nightwire.archive.serving import application
 from nightwire.archive.storage import records_in
 from nightwire.core.runtime import free_port
+from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.serving import KafkaAccess, plain_server
-from nightwire.schemas.wire import read_container
+from nightwire.schemas.wire import frame, read_container
 
 
 @contextmanager
@@ -85,6 +89,28 @@ def test_whole_records_are_had_by_offset(http: httpx.Client) -> None:
     since = record(77).timestamp
     assert http.get("/sim/records/0/first", params={"since": since}).json() == {"offset": 77}
     assert http.get("/sim/records/3/first", params={"since": since}).json() == {"offset": None}
+
+
+def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    fits.PrimaryHDU(np.ones((30, 30), np.float32)).writeto(file)
+    tables = writer(tmp_path)
+    with_stamp = frame(SIM_ALERT_ID, CODEC.encode(alert(1) | {"cutoutScience": file.getvalue()}))
+    put(tables, record(0, with_stamp), record(1))
+    with answering(Archive(tmp_path), KafkaAccess({})) as http:
+        found = http.get("/sim/alerts/1/stamps/science.fits")
+        assert (found.status_code, found.headers["content-type"]) == (200, "image/fits")
+        assert found.content == file.getvalue()
+        assert http.get("/sim/alerts/1/stamps/science.png").content.startswith(b"\x89PNG")
+        for path, status, why in (
+            ("1/stamps/template.fits", 404, "no stamp template; it has: science"),
+            ("1/stamps/science.gif", 404, "NAME.fits or NAME.png"),
+            ("99/stamps/science.fits", 404, "no alert of 99 is archived"),
+            ("2/stamps/science.fits", 422, "not FITS"),
+        ):
+            refused = http.get(f"/sim/alerts/{path}")
+            assert refused.status_code == status
+            assert why in refused.text
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,10 @@ import pytest
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
 from nightwire.archive import Archive
-from nightwire.archive.storage import FencedError, Place, Table, record_rows
+from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
+from nightwire.archive.writing import Batching, Drain
 from nightwire.archive.writing.columns import healpix, nights
+from nightwire.archive.writing.schedules import ConstantDrain
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.survey_model.astro import healpix as healpix_of_one
 from nightwire.schemas.wire import frame
@@ -78,6 +80,30 @@ def test_a_later_version_widens_the_table(tmp_path: Path) -> None:
         assert [row["f"] for row in rows] == [3631.0] * 3
         (whole,) = found.whole(2)
         assert found.decode(whole).alert["verdict"] == "real"
+
+
+def test_a_field_that_becomes_something_else_gets_a_column_beside(tmp_path: Path) -> None:
+    def changed(kind: str) -> Codec:
+        fields = [*CODEC.schema["fields"], {"name": "grade", "type": ["null", kind], "default": None}]
+        source = next(one for one in fields if one["name"] == "diaSource")
+        of_source = [*source["type"]["fields"], {"name": "note", "type": ["null", kind], "default": None}]
+        inner = source | {"type": source["type"] | {"fields": of_source}}
+        return Codec(CODEC.schema | {"fields": [inner if one is source else one for one in fields]})
+
+    kinds = {"string": ("text", 1), "int": (7, 2), "float": (2.5, 3), "long": (9, 4)}
+    codecs = {kind: changed(kind) for kind in kinds}
+    tables = writer(tmp_path, Known(**{f"v20000{n}": codecs[kind] for kind, (_, n) in kinds.items()}))
+    for kind, (value, n) in kinds.items():
+        made = alert(n, note=value) | {"grade": value}
+        put(tables, record(n - 1, frame(200_000 + n, codecs[kind].encode(made))))
+    with Archive(tmp_path) as found:
+        sql = "SELECT grade, grade_int64, grade_double, diaSource.note_double FROM sim ORDER BY id"
+        assert [tuple(row.values()) for row in found.query(sql).to_pylist()] == [
+            ("text", None, None, None),
+            (None, 7, None, None),
+            (None, None, 2.5, 2.5),
+            (None, 9, None, None),
+        ]
 
 
 def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
@@ -165,3 +191,29 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
 def ids_or_none(folder: Path) -> list[str]:
     table = Table(Place(folder), "sim", writer(folder).alerts.kind).refreshed()
     return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]
+
+
+class Unasked:
+    """Kafka, which has no part in this; what is told to it is not kept."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_given, **_more: None
+
+
+def test_what_cannot_be_written_at_a_rebalance_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, unasked = writer(tmp_path), Unasked()
+    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, ConstantDrain(), Batching())
+    drain._begins[SOURCE] = None
+    drain._taken = [record(number) for number in range(3)]
+
+    def full(*_given: Any) -> Any:
+        raise StorageError("no room")
+
+    monkeypatch.setattr(tables, "write", full)
+    drain._write()
+    assert drain.waiting == 3
+    monkeypatch.undo()
+    drain._write()
+    assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])

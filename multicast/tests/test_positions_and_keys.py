@@ -2,8 +2,8 @@
 
 from nightwire.core.datagrams import Channel
 from nightwire.multicast.announcing import ROTATION, with_keys
+from nightwire.multicast.outlet import BURST, TokenBucket
 from nightwire.multicast.positions import Position, resumed
-from nightwire.multicast.sender import BURST, TokenBucket
 
 CHANNEL = Channel("alerts.sim", "239.1.1.1:5000")
 

@@ -101,6 +101,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "trial": True,
         "behind": "newest",
         "backfill": 0,
+        "watchlist": b"ra,dec\n1,2\n",
         "time": NOW,
     },
     "answer": {
@@ -234,7 +235,7 @@ def test_ids_are_these_for_ever() -> None:
         "visit": 100_002,
         "voevent": 100_003,
         "filter": 100_016,
-        "request": 100_017,
+        "request": 100_030,
         "answer": 100_006,
         "overflow": 100_009,
         "seen": 100_018,
@@ -246,7 +247,7 @@ def test_ids_are_these_for_ever() -> None:
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),
-        "request": (100_012, 100_008, 100_005),
+        "request": (100_017, 100_012, 100_008, 100_005),
         "seen": (100_010,),
         "position": (100_013,),
     }

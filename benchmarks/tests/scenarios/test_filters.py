@@ -14,6 +14,7 @@ from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.model.sample import Kind, ProcessUse, Sample, Use
 from nightwire.benchmarks.model.scenario import Context, Size
 from nightwire.benchmarks.scenarios.filters.language import Language
+from nightwire.benchmarks.scenarios.filters.matching import Matching
 from nightwire.benchmarks.scenarios.filters.neighbours import firsts
 from nightwire.benchmarks.scenarios.filters.phases import counted, phase_figures, phase_tables, spent
 from nightwire.benchmarks.scenarios.filters.queries import judging
@@ -43,6 +44,16 @@ def test_functions_and_queries_let_the_same_alerts_through(
 @pytest.mark.slow
 def test_the_language_is_timed_beside_python(pool: list[Alert], tmp_path: Path) -> None:
     experiment = Language(Context(tmp_path, Size(COUNT, 1, 1.0)), pool)
+    experiment.prepare()
+    for kind in Kind:
+        figures = experiment.run_once(kind)
+        assert all(value > 0 for value in figures.values())
+        assert {figure.name for figure in FIGURES} >= figures.keys()
+
+
+@pytest.mark.slow
+def test_matching_is_timed_beside_a_tree(tmp_path: Path) -> None:
+    experiment = Matching(Context(tmp_path, Size(COUNT, 1, 1.0)), 20_000, "million")
     experiment.prepare()
     for kind in Kind:
         figures = experiment.run_once(kind)

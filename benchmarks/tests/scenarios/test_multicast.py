@@ -9,7 +9,11 @@ from nightwire.benchmarks import Context, Kind, Size
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching, scan, scan_roots
 from nightwire.benchmarks.scenarios.multicast.population import PASSED, events, subscriptions, tightened
 from nightwire.benchmarks.scenarios.multicast.scenario import MulticastScenario
+from nightwire.benchmarks.scenarios.multicast.sources import RARE, REJECTED, Schemas, mapping, sample
+from nightwire.core.channels.judging import ChannelJudges
 from nightwire.filters.language.subscriptions import Matcher, Roots, covers
+from nightwire.schemas import SIM_ALERT_ID
+from nightwire.schemas.wire import frame
 
 
 def test_a_subscription_passes_three_events_of_a_hundred() -> None:
@@ -49,6 +53,14 @@ def test_all_figures_are_measured(tmp_path: Path) -> None:
     assert figures.keys() <= {figure.name for figure in scenario.figures}
     assert {one.name for one in network} >= {"many", "burst", "killed"}
     scenario.tear_down()
+
+
+def test_channels_of_a_source_reject_what_their_figures_say() -> None:
+    values = [frame(SIM_ALERT_ID, Schemas.known.encode(one)) for one in sample()]
+    shares = (*REJECTED, RARE)
+    passed = ChannelJudges([mapping(share) for share in shares], "sim", Schemas()).judge(values)
+    assert [100 - 100 * len(one) / len(values) for one in passed] == [*shares]
+    assert 1_000 < len(values[0]) < 2_000
 
 
 @pytest.mark.slow

@@ -9,16 +9,20 @@ from hypothesis import strategies as st
 
 from nightwire.core.datagrams import (
     HEARTBEAT,
+    PACKED,
     Beat,
     Datagram,
+    Entry,
     RefusedDatagramError,
     Secret,
     check,
     decode,
     decode_beats,
+    decode_pack,
     decode_record,
     encode,
     encode_beats,
+    encode_pack,
     encode_record,
     is_newer,
     split,
@@ -31,8 +35,22 @@ U48 = st.integers(0, (1 << 48) - 2)
 
 def test_a_datagram_has_these_bytes() -> None:
     assert encode(ONE).hex(" ") == (
-        "a7 00 ca fe 00 01 00 03 00 07 00 01 00 00 00 02 01 99 00 00 00 05 62 6f 64 79"
+        "a8 00 ca fe 00 01 00 03 00 07 00 01 00 00 00 02 01 99 00 00 00 05 62 6f 64 79"
     )
+
+
+def test_a_pack_has_these_bytes() -> None:
+    pack = [Entry(ONE.offset, ONE.time, 64, b"a"), Entry(ONE.offset + 3, ONE.time - 1, 64, b"bc")]
+    body = encode_pack(pack)
+    assert body.hex(" ") == "40 00 00 00 00 00 00 00 01 61 40 00 03 ff ff ff ff 00 02 62 63"
+    assert decode_pack(ONE._replace(flags=PACKED, body=body)) == pack
+    for broken in (b"", body[:-1], body[:3], body + b"x", body + body):
+        with pytest.raises(RefusedDatagramError):
+            decode_pack(ONE._replace(flags=PACKED, body=broken))
+
+
+def test_a_heartbeat_has_these_bytes() -> None:
+    assert encode_beats([Beat(1, 2, 3, 4)]).hex(" ") == "00 01 00 02 00 00 00 00 00 04 00 00 00 00 00 05"
 
 
 def test_a_gap_and_a_part_are_told_behind_the_header() -> None:
@@ -84,7 +102,13 @@ def test_a_key_that_is_too_long_is_refused() -> None:
         encode_record(bytes(70_000), [], b"")
 
 
-@given(st.lists(st.builds(Beat, st.integers(0, 65535), st.integers(0, 65535), st.integers(-1, 2**47))))
+@given(
+    st.lists(
+        st.builds(
+            Beat, st.integers(0, 65535), st.integers(0, 65535), st.integers(-1, 2**47), st.integers(-1, 2**47)
+        )
+    )
+)
 def test_a_heartbeat_comes_back(beats: list[Beat]) -> None:
     assert list(decode_beats(encode_beats(beats))) == beats
 
@@ -112,7 +136,7 @@ def _mutated(rng: random.Random) -> bytes:
     kind = rng.randrange(4)
     if kind == 0:
         return rng.randbytes(rng.randrange(80))
-    flags = rng.choice([0, 2, 16, HEARTBEAT, 64, 128])
+    flags = rng.choice([0, 2, 16, HEARTBEAT, PACKED, 64, 128])
     made = bytearray(encode(ONE._replace(flags=flags, body=rng.randbytes(rng.randrange(60)))))
     if kind == 1:
         return bytes(made[: rng.randrange(len(made))])
@@ -129,7 +153,13 @@ def test_no_bytes_break_the_parser() -> None:
             one = decode(_mutated(rng))
             assert one.previous < one.offset
             assert one.chunk < one.chunks
-            list(decode_beats(one.body)) if one.flags & HEARTBEAT else decode_record(one.flags, one.body)
+            if one.kind == PACKED:
+                offsets = [entry.offset for entry in decode_pack(one)]
+                assert offsets == sorted(set(offsets))
+            elif one.kind == HEARTBEAT:
+                list(decode_beats(one.body))
+            else:
+                decode_record(one.flags, one.body)
             parsed += 1
         except RefusedDatagramError as error:
             assert error.reason in {"foreign", "malformed"}  # noqa: PT017

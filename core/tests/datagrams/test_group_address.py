@@ -4,7 +4,7 @@ import select
 
 import pytest
 
-from nightwire.core.datagrams import GroupAddressError, open_receiver, open_sender, parse_group
+from nightwire.core.datagrams import GroupAddressError, open_receiver, open_sender, parse_group, parse_groups
 
 
 def test_a_group_is_read() -> None:
@@ -38,3 +38,10 @@ def test_a_receiver_hears_its_group_and_its_source(source: str, is_heard: bool) 
         assert bool(select.select([receiver], [], [], 0.5)[0]) == is_heard
         if is_heard:
             assert receiver.recv(99) == b"right"
+
+
+def test_a_range_of_groups_is_told_one_by_one() -> None:
+    assert parse_groups("239.10.0.0/30:5400") == ["239.10.0.1:5400", "239.10.0.2:5400"]
+    for wrong in ("10.0.0.0/24:5400", "239.0.0.0/8:5400", "239.10.0.0/24", "239.10.0.0/24:0", "x"):
+        with pytest.raises(GroupAddressError):
+            parse_groups(wrong)

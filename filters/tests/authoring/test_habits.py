@@ -19,12 +19,13 @@ from nightwire.filters.language import FilterError, Program, evaluate
 from nightwire.filters.model.compilation import compile_request
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.text_facts import TextFacts, text_facts
-from nightwire.filters.reading.decode import decode_table
+from nightwire.filters.reading.decode import decode_batch
 from nightwire.filters.reading.requirements import SurveyKnowledge, column_paths, fields_read
 from nightwire.filters.sandbox import RowFilter, Sandbox
 from nightwire.schemas import (
     SIM_ALERT_ID,
     AlertDecoder,
+    AlertTable,
     AlertView,
     Codec,
     SchemaRegistry,
@@ -179,7 +180,8 @@ Judged = list[tuple[bool, float, str | None]]
 
 def over_columns(program: Program, values: list[bytes], decoder: AlertDecoder) -> Judged:
     """Judge by a compiled filter."""
-    table, _ = decode_table(values, program.names, "sim", decoder)
+    batch, _ = decode_batch(values, program.names, "sim", decoder)
+    table = AlertTable(batch, survey("sim"))
     found = evaluate(program, table)
     assert not len(found.needs_python)
     return [(bool(found.passed[at]), found.rank[at], found.faults.get(at)) for at in range(len(values))]

@@ -12,7 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from filters.tests.helpers import matched
 from filters.tests.helpers.accepted import accepted
+from filters.tests.helpers.matched import POSITIONS, stocked
+from nightwire.core.catalogues import Catalogue, CatalogueStore
 from nightwire.core.kafka import Writer, producer, watermarks
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.decision.notices import bad_filters
@@ -76,7 +79,11 @@ def judge(bootstrap: str, tmp_path: Path) -> Callable[..., JudgedBatch]:
             OffsetRange("alerts.sim", 0, first, cut),
             OffsetRange("alerts.sim", 0, cut, first + len(values)),
         )
-        task = Task(bootstrap, "http://127.0.0.1:9", str(tmp_path), version, work, sandbox=sandbox)
+        catalogues = str(tmp_path / "catalogues")
+        task = Task(
+            bootstrap, "http://127.0.0.1:9", str(tmp_path), version, work, sandbox=sandbox,
+            catalogues=catalogues,
+        )  # fmt: skip
         return judged_batch(pa.Table.from_batches(list(run(task))))
 
     return judge
@@ -368,3 +375,62 @@ def test_what_an_engine_should_not_have_accepted_is_its_own_fault_alone(
     reasons = bad_filters(found.counts)
     assert reasons.keys() >= {0, 1}
     assert all("cannot be judged" in reasons[number] for number in (0, 1))
+
+
+ASKING = {
+    "gaia": 'alert.match("gaia", 2) is not None',
+    "targets": 'alert.match("me/targets", 2) is not None',
+    "area": 'alert.in_moc("area")',
+    "nothing": "alert.flux > 0",
+}
+
+
+@pytest.fixture
+def placed(encode: Callable[..., bytes]) -> list[bytes]:
+    """Return alerts at a star, at another, at a target, and nowhere."""
+    return [encode(number + 1, ra=ra or 200.0, dec=dec) for number, (ra, dec) in enumerate(POSITIONS)]
+
+
+def asking(tmp_path: Path) -> list[LiveFilter]:
+    """Return filters of one owner that ask for catalogues."""
+    store = stocked(tmp_path)
+    found = []
+    for name, body in ASKING.items():
+        source = f"def keep(alert):\n    return {body}\n"
+        made = matched.compiled(source, store)
+        found.append(LiveFilter("me", name, 1, "sim", source, "keep", program=made.text, facts=made.facts))
+    return found
+
+
+def test_filters_find_matches_in_what_a_worker_reads(
+    judge: Callable[..., JudgedBatch], placed: list[bytes], tmp_path: Path
+) -> None:
+    found = judge(placed, asking(tmp_path))
+    assert [sorted(passes(found, number)) for number in range(4)] == [
+        ["1", "2"], ["3"], ["1"], ["1", "2", "3", "4"],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["gone", "broken"])
+def test_a_catalogue_that_is_not_there_fails_those_alone_who_ask_for_it(
+    how: str,
+    judge: Callable[..., JudgedBatch],
+    placed: list[bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    filters, whole = asking(tmp_path), Catalogue.match
+
+    def broken(self: Catalogue, *given: Any) -> Any:
+        if self.description.name == "gaia":
+            raise OSError("the disk is gone")
+        return whole(self, *given)
+
+    if how == "gone":
+        CatalogueStore(tmp_path / "catalogues").remove("gaia")
+    else:
+        monkeypatch.setattr(Catalogue, "match", broken)
+    found = judge(placed, filters)
+    assert [sorted(passes(found, number)) for number in range(4)] == [[], ["3"], ["1"], ["1", "2", "3", "4"]]
+    fault = next(one.faults[0].text for one in found.counts if 0 in one.faults)
+    assert ("no catalogue gaia in version" if how == "gone" else "OSError: the disk is gone") in fault

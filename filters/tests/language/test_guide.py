@@ -32,6 +32,7 @@ EXAMPLES: dict[str, list[str]] = {
         'return alert.colour("g", "r")',
         'return alert.magnitudes("r")[0]',
         "return alert.healpix_at(8)",
+        'return alert.match("gaia", 2) is None and alert.in_moc("footprint")',
         'return alert["diaSource"]["psfFlux"]',
         'return alert.get("x", 0)',
         'return (alert.get("ssSource") or {}).get("x")',

@@ -1,5 +1,6 @@
 """The verb `nightwire archive`."""
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -22,6 +23,8 @@ from nightwire.core.cli import (
 if TYPE_CHECKING:
     from nightwire.archive import Archive
 
+NICENESS = 10
+"""Of the process that archives: the live stream's come first where there are too few cores."""
 place_option = click.option(
     "--archive",
     "url",
@@ -106,6 +109,8 @@ def serve(
       nightwire archive serve --archive /data/archive
       AWS_ENDPOINT_URL=http://store:9000 nightwire archive serve --archive s3://night/archive
     """
+    os.nice(NICENESS)  # before what it imports, which takes a second
+
     from nightwire.archive.serve import ServeSettings
     from nightwire.archive.serve import serve as run
     from nightwire.archive.upkeep import Retention
@@ -264,6 +269,8 @@ def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path
     from nightwire.archive.asking import containers
 
     made = list(containers(found.whole_of(answer, survey), found.decode).values())
+    if not made:
+        click.echo("no alerts, or none that are kept whole", err=True)
     if len(made) > 1 and out is None:
         raise click.UsageError(
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"

@@ -1,7 +1,6 @@
 """`nightwire archive serve`: the loop that writes behind, HTTP in front, upkeep beside."""
 
 import logging
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -44,8 +43,6 @@ MEMBER: Mapping[str, Any] = {
     "isolation_level": "read_committed",
 }
 """Soon hears of new topics, and fetches little ahead of its schedule."""
-NICENESS = 10
-"""The live stream's processes come first where there are too few cores."""
 GAUGES = {
     "nightwire_archive_records": "Records that were archived since the start.",
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
@@ -97,7 +94,6 @@ def serve(asked: ServeSettings) -> None:
         DeliveryError: Kafka does not take the accounts.
     """
     setup_logging("nightwire.archive")
-    os.nice(NICENESS)
     kafka = enter(asked.endpoints.kafka)
     collected = CollectorRegistry()
     answered = Counter(
@@ -111,9 +107,9 @@ def serve(asked: ServeSettings) -> None:
         access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka})
         server = plain_server(application(archive, access, answered), asked.host, asked.port)
         drain = exits.enter_context(draining(asked, kafka))
-        work = exits.enter_context(working(drain, lambda: setattr(server, "should_exit", True)))
+        failures = exits.enter_context(working(drain, lambda: setattr(server, "should_exit", True)))
         exits.enter_context(
-            page(collected, drain, asked.metrics_port, lambda: server.started and work.failure is None)
+            page(collected, drain, asked.metrics_port, lambda: server.started and not failures)
         )
         exits.enter_context(upkeep(asked))
         ends = {"http": asked.url} | metrics_at(asked.metrics_port)
@@ -121,8 +117,8 @@ def serve(asked: ServeSettings) -> None:
         exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
         log.info("the archive in %s on %s", asked.place, asked.url)
         run([server])
-    if work.failure is not None:
-        raise work.failure
+    for failure in failures:
+        raise failure
     log.info("left")
 
 
@@ -141,41 +137,25 @@ def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
         yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
 
 
-class Work:
-    """The loop in its thread.
-
-    Args:
-        drain: The loop.
-        on_end: Called when it ends by itself.
-    """
-
-    def __init__(self, drain: Drain, on_end: Callable[[], None]) -> None:
-        self._drain, self._on_end, self._stop = drain, on_end, Stop()
-        self.failure: Exception | None = None
-        self._thread = Thread(target=self._run, name="archive-drain")
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._drain.run(self._stop)
-        except Exception as error:  # noqa: BLE001  (raised by the process's own thread)
-            self.failure = error
-            self._on_end()
-
-    def stop(self) -> None:
-        """Let it write what was taken, and wait for that."""
-        self._stop.set()
-        self._thread.join()
-
-
 @contextmanager
-def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[Work]:
-    """Run *drain* in a thread within the block."""
-    work = Work(drain, on_end)
+def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[list[Exception]]:
+    """Run *drain* in a thread within the block; yield why it ended by itself, after *on_end*."""
+    stop, failures = Stop(), list[Exception]()
+
+    def work() -> None:
+        try:
+            drain.run(stop)
+        except Exception as error:  # noqa: BLE001  (raised by the process's own thread)
+            failures.append(error)
+            on_end()
+
+    thread = Thread(target=work, name="archive-drain")
+    thread.start()
     try:
-        yield work
+        yield failures
     finally:
-        work.stop()
+        stop.set()
+        thread.join()
 
 
 @contextmanager

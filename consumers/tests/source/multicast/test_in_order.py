@@ -18,14 +18,24 @@ def datagram(offset: int, previous: int, epoch: int = 1) -> Datagram:
 def hear(one: InOrder, offset: int, previous: int, epoch: int = 1) -> str | None:
     """Let *one* hear a record; return why it is dropped."""
     found = datagram(offset, previous, epoch)
-    if (wrong := one.admit(found, 0.0)) is None:
-        one.hold(offset, Held(previous, Message(topic="t", partition=0, offset=offset), 1))
+    if (wrong := one.admit(found, offset, 0.0)) is None:
+        one.hold(offset, Held(previous, offset, [message(offset)], 1))
     return wrong
+
+
+def message(offset: int) -> Message:
+    """Return a record."""
+    return Message(topic="t", partition=0, offset=offset)
+
+
+def gap(one: InOrder) -> range:
+    """Return the first gap."""
+    return next(one.gaps(), range(0))
 
 
 def offsets(one: InOrder) -> list[int]:
     """Return what is ready."""
-    return [message.offset() or 0 for message in one.ready()]
+    return [message.offset() or 0 for messages, _ in one.ready() for message in messages]
 
 
 @given(st.sets(st.integers(0, 60)), st.integers(0, 10_000), st.integers(0, 20))
@@ -46,26 +56,66 @@ def test_what_is_ready_and_what_is_fetched_are_all_records_in_order(
     for offset, previous in heard:
         hear(one, offset, previous)
         got += offsets(one)
-        if gap := one.gap():
-            got += [found for found in ordered if found in gap]  # what Kafka answers
-            one.advance(gap.stop)
-            got += offsets(one)
+        for missing in [*one.gaps()]:
+            one.fill(missing, [message(found) for found in ordered if found in missing])  # by Kafka
+        got += offsets(one)
     if ordered:
-        one.hear(Beat(0, 1, ordered[-1]), 1, 0.0)
-        got += [found for found in ordered if found in one.gap()]
+        one.hear(Beat(0, 1, ordered[-1]), 1, 1, 0.0)
+        got += [found for found in ordered if found in gap(one)]
     assert got == [offset for offset in ordered if offset >= begin]
+
+
+@given(st.sets(st.integers(0, 60), min_size=1), st.integers(0, 10_000), st.integers(0, 20))
+def test_packs_of_two_channels_that_overlap_hand_out_each_record_once(
+    sent: set[int], seed: int, begin: int
+) -> None:
+    """As when one channel is left for another, narrower one: what only the first has may come."""
+    rng, one, got = random.Random(seed), InOrder(begin), list[int]()
+    narrow = sorted(offset for offset in sent if rng.random() < 0.7)
+    heard = [pack for of in (sorted(sent), narrow) for pack in packs(rng, of) if rng.random() < 0.8]
+    rng.shuffle(heard)
+    for previous, pack in heard:
+        if one.admit(datagram(pack[0], previous), pack[-1], 0.0) is None:
+            one.hold(pack[0], Held(previous, pack[-1], [*map(message, pack)], 1))
+        for missing in [*one.gaps()]:
+            one.fill(missing, [message(found) for found in narrow if found in missing])
+        got += offsets(one)
+    one.hear(Beat(0, 1, max(sent), 99), 1, 1, 0.0)
+    for missing in [*one.gaps()]:
+        one.fill(missing, [message(found) for found in narrow if found in missing])
+    got += offsets(one)
+    assert got == sorted(set(got))
+    assert {*narrow} & {*range(begin, 99)} <= {*got} <= sent
+    assert one.next == 100
+
+
+def packs(rng: random.Random, ordered: list[int]) -> list[tuple[int, list[int]]]:
+    """Return *ordered* in packs of any length, each with the offset before it."""
+    found, at = list[tuple[int, list[int]]](), 0
+    while at < len(ordered):
+        end = at + rng.randint(1, 8)
+        found.append((ordered[at - 1] if at else -1, ordered[at:end]))
+        at = end
+    return found
 
 
 def test_a_loss_of_the_last_is_told_by_the_heartbeat() -> None:
     one = InOrder(5)
-    assert one.hear(Beat(0, 1, 7), 1000, 0.0) is None
-    assert one.gap() == range(5, 8)
+    assert one.hear(Beat(0, 1, 7), 1, 1000, 0.0) is None
+    assert gap(one) == range(5, 8)
+
+
+def test_what_was_looked_at_and_not_sent_is_no_gap() -> None:
+    one = InOrder(5)
+    one.hear(Beat(0, 1, 4, 90), 1, 1000, 0.0)
+    assert offsets(one) == []
+    assert one.next == 91
 
 
 def test_a_heartbeat_that_is_played_again_keeps_nobody_alive() -> None:
     one = InOrder(0)
-    one.hear(Beat(0, 1, -1), 1000, 0.0)
-    assert one.hear(Beat(0, 1, -1), 1000, 10.0) == "replayed"
+    one.hear(Beat(0, 1, -1), 1, 1000, 0.0)
+    assert one.hear(Beat(0, 1, -1), 1, 1000, 10.0) == "replayed"
     assert one.is_silent(SILENCE + 0.1)
 
 
@@ -81,15 +131,27 @@ def test_an_old_epoch_is_dropped_and_a_new_one_goes_on() -> None:
 def test_after_silence_any_epoch_goes_on() -> None:
     one = InOrder(0)
     hear(one, 0, -1, epoch=9)
-    assert one.admit(datagram(1, 0, epoch=3), SILENCE) == "old_epoch"
-    assert one.admit(datagram(1, 0, epoch=3), SILENCE + 0.1) is None
+    assert one.admit(datagram(1, 0, epoch=3), 1, SILENCE) == "old_epoch"
+    assert one.admit(datagram(1, 0, epoch=3), 1, SILENCE + 0.1) is None
 
 
 def test_a_place_without_a_record_is_fetched() -> None:
     one = InOrder(3)
-    one.admit(datagram(3, 2), 0.0)
-    one.hold(3, Held(2, None, 0))
-    assert (offsets(one), one.gap()) == ([], range(3, 4))
+    one.admit(datagram(3, 2), 3, 0.0)
+    one.hold(3, Held(2, 3, None, 0))
+    assert (offsets(one), gap(one)) == ([], range(3, 4))
+
+
+def test_of_a_place_nothing_is_fetched_but_the_record() -> None:
+    """What lies between it and the one sent before is not the channel's."""
+    one = InOrder(3)
+    one.hold(9, Held(2, 9, None, 0))
+    one.hold(20, Held(15, 20, None, 0))
+    assert [*one.gaps()] == [range(9, 10), range(10, 21)]
+    for gap_, found in ((range(9, 10), [9]), (range(10, 21), [15, 20])):
+        one.fill(gap_, [*map(message, found)])
+    assert offsets(one) == [9, 15, 20]
+    assert not [*one.gaps()]
 
 
 def test_parts_make_a_record_in_any_order_and_only_whole() -> None:
@@ -98,15 +160,15 @@ def test_parts_make_a_record_in_any_order_and_only_whole() -> None:
         [datagram(0, -1)._replace(chunk=at, chunks=3, body=b"%d" % at) for at in range(3)],
     )
     assert [one.whole(parts[at]) for at in (2, 0, 0)] == [None, None, None]
-    assert not one.gap()
+    assert not gap(one)
     assert one.whole(parts[1]) == b"012"
 
 
 def test_what_is_kept_is_bounded() -> None:
     one = InOrder(0)
     for offset in range(1, 100):
-        one.hold(offset, Held(offset - 1, None, MOST_HELD // 10))
-    assert one.gap() == range(92)
+        one.hold(offset, Held(offset - 1, offset, [message(offset)], MOST_HELD // 10))
+    assert [*one.gaps()] == [range(1), range(10, 100)]  # the last ones went
 
 
 def test_parts_of_two_epochs_are_not_mixed() -> None:
@@ -119,12 +181,12 @@ def test_parts_of_two_epochs_are_not_mixed() -> None:
 
 def test_a_new_epoch_may_have_a_slower_clock() -> None:
     one = InOrder(0)
-    assert one.hear(Beat(0, 1, -1), 5000, 0.0) is None
-    assert one.hear(Beat(0, 2, -1), 1000, 0.5) is None
+    assert one.hear(Beat(0, 1, -1), 1, 5000, 0.0) is None
+    assert one.hear(Beat(0, 2, -1), 1, 1000, 0.5) is None
 
 
 def test_places_alone_are_bounded_too() -> None:
     one = InOrder(0)
     for offset in range(1, 70_000):
-        one.hold(offset, Held(offset - 1, None, 0))
-    assert len(one.gap()) > 2
+        one.hold(offset, Held(offset - 1, offset, None, 0))
+    assert [*one.gaps()][-1] == range(65_537, 70_000)

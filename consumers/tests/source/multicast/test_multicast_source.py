@@ -1,13 +1,19 @@
 """What a channel with a condition leaves out of what was read from Kafka."""
 
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import Consumer, Message
+import pytest
+from confluent_kafka import Consumer, Message, TopicPartition
 
+from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.multicast_source import MulticastSource
+from nightwire.consumers.source.multicast.repair import Repairs
 from nightwire.consumers.source.plan import Plan
+from nightwire.core.datagrams import Datagram
+from nightwire.core.kafka import RecordFetcher
 from nightwire.schemas import RegistryAwayError
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0}
@@ -34,7 +40,9 @@ class Judge:
 
 def source(judge: Judge, *values: bytes) -> MulticastSource:
     """Return a source with a backlog, of a channel with a condition."""
-    unused: Any = SimpleNamespace(partitions={}, listen=lambda _seconds: None)
+    unused: Any = SimpleNamespace(
+        partitions={}, patience=0.0, tick=0.0, listen=lambda _seconds, _answers: None
+    )
     plan = Plan(topics=["alerts.sim"], group=None, since=None, last=None, start=None, follow=True)
     one = MulticastSource(Consumer(NOBODY), plan, listener=unused, repair=unused, decoder=unused)
     one._judges["alerts.sim"] = judge
@@ -67,6 +75,36 @@ def test_what_the_relay_sent_is_not_judged_again() -> None:
     one = source(judge)
     one._next["alerts.sim", 0] = 0
     sent = [Message(topic="alerts.sim", partition=0, offset=at, value=b"lite") for at in range(2)]
-    one._hand_out(sent, sent=True)
+    one._hand_out(("alerts.sim", 0), sent, was_sent=True)
     assert taken(one, 2) == [0, 1]
     assert judge.asked == []
+
+
+@pytest.mark.timeout(60)
+def test_while_kafka_is_away_a_gap_holds_up_nobody_and_is_left_to_the_topic_soon() -> None:
+    one = source(Judge())
+    one._repairs = Repairs(RecordFetcher("127.0.0.1:1"))
+    places = [("alerts.sim", 0), ("alerts.sim", 1)]
+    one._consumer.assign([TopicPartition(*place, 0) for place in places])
+    for place in places:
+        one._next[place] = 0
+        one._listener.partitions[place] = InOrder(0)
+        one._by_lan.add(place)
+    lost, whole = (one._listener.partitions[place] for place in places)
+    for number in range(10_000):
+        for heard, offset in ((lost, number + 1), (whole, number)):  # the first one's first is lost
+            heard.admit(Datagram(0, 1, 0, 1, offset, offset - 1, 0, 0, 1, b""), offset, time.monotonic())
+            heard.hold(offset, Held(offset - 1, offset, [record(heard is whole, offset)], 1))
+        one._settle()
+        if places[0] not in one._by_lan:
+            break
+        time.sleep(0.001)
+    assert places[0] not in one._by_lan
+    assert places[1] in one._by_lan
+    assert len(one._backlog) == number + 1  # what was heard of the other one was handed out meanwhile
+    one._repairs.close()
+
+
+def record(of_second: bool, offset: int) -> Message:
+    """Return a record of one of two partitions."""
+    return Message(topic="alerts.sim", partition=int(of_second), offset=offset, value=b"lite")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nightwire.core.datagrams import Channel, announce, read_channels
-from nightwire.core.kafka import Writer, admin, ensure_topics, identity, producer
+from nightwire.core.kafka import Writer, admin, asks_for_passwords, ensure_topics, producer
 from nightwire.multicast.positions import relay_group
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, multicast, settings
@@ -17,11 +17,6 @@ PATIENCE = 10.0
 """Longest wait for Kafka's answer. [s]"""
 KEPT = 2
 """Keys that are believed: the newest, and the one before it."""
-
-
-def asks_for_passwords(bootstrap: str) -> bool:
-    """Return whether we enter this Kafka with a name and a password, or a token."""
-    return identity(bootstrap).get("security.protocol", "").upper().startswith("SASL")
 
 
 def with_keys(wanted: Channel, known: Channel | None, now_ms: int) -> Channel:

@@ -14,7 +14,6 @@ from nightwire.core.cli import (
     metrics_port_option,
     registry_option,
     wide_option,
-    with_options,
 )
 
 MTU_PAYLOAD = 1472
@@ -23,20 +22,16 @@ MTU_PAYLOAD = 1472
 topic_option = click.option(
     "--topic", required=True, metavar="TOPIC", shell_complete=completion.topics, help="Whose records."
 )
-group_options = (
-    click.option(
-        "--group",
-        required=True,
-        metavar="GROUP:PORT",
-        envvar="NIGHTWIRE_RELAY_GROUP",
-        help="Multicast group and UDP port: 239.10.0.1:5400.",
-    ),
-    click.option(
-        "--interface",
-        metavar="NAME",
-        envvar="NIGHTWIRE_RELAY_INTERFACE",
-        help="Network interface, or its address.  [default: as the routes say]",
-    ),
+GROUP: dict[str, Any] = {
+    "metavar": "GROUP:PORT",
+    "envvar": "NIGHTWIRE_RELAY_GROUP",
+    "help": "Multicast group and UDP port: 239.10.0.1:5400.",
+}
+interface_option = click.option(
+    "--interface",
+    metavar="NAME",
+    envvar="NIGHTWIRE_RELAY_INTERFACE",
+    help="Network interface, or its address.  [default: as the routes say]",
 )
 
 
@@ -56,7 +51,13 @@ def relay() -> None:
 
 @relay.command()
 @topic_option
-@with_options(group_options)
+@click.option("--group", **GROUP)
+@click.option(
+    "--mapped",
+    is_flag=True,
+    help="Send to the groups of the topic's channels, as `nightwire channel` maps them, and follow that.",
+)
+@interface_option
 @click.option(
     "--where",
     "condition",
@@ -87,9 +88,9 @@ def relay() -> None:
 @registry_option
 @metrics_port_option
 def serve(
-    group: str, interface: str | None, bootstrap: str | None, registry: str | None, **options: Any
+    group: str | None, mapped: bool, bootstrap: str | None, registry: str | None, **options: Any
 ) -> None:
-    """Send what comes in a topic to a multicast group, until it is stopped.
+    """Send what comes in a topic to a multicast group, or to those of its channels.
 
     An alert that does not fit into a datagram goes without stamps and history, with the header
     ``lite``; one that does not fit even so, as its place, and receivers fetch it from Kafka.  A
@@ -101,6 +102,7 @@ def serve(
       nightwire relay serve --topic alerts.lsst --group 239.10.0.1:5400 --interface eth0
       nightwire relay serve --topic alerts.lsst --group 239.10.0.2:5400 --where "magnitude < 19"
       nightwire relay serve --topic alerts.ztf --group 239.10.0.3:5400 --full --rate 10MB
+      nightwire relay serve --topic alerts.lsst --mapped --interface eth0
     """
     from nightwire.core.datagrams import parse_group
     from nightwire.core.runtime import find_endpoints
@@ -108,7 +110,10 @@ def serve(
     from nightwire.multicast.serve import RelaySettings
     from nightwire.multicast.serve import serve as run
 
-    found, address = find_endpoints(bootstrap, registry), parse_group(group, interface)
+    if mapped == bool(group) or (mapped and (options["condition"] or options["full"])):
+        raise click.UsageError("either --group, with --where and --full, or --mapped: channels say all that")
+    found = find_endpoints(bootstrap, registry)
+    address = parse_group(group, options["interface"]) if group else None
     try:
         run(RelaySettings(address=address, endpoints=found, **options))
     except FilterError as error:
@@ -145,7 +150,8 @@ def status(topic: str, wide: bool, bootstrap: str | None, as_json: bool) -> None
 
 @relay.command()
 @topic_option
-@with_options(group_options)
+@click.option("--group", required=True, **GROUP)
+@interface_option
 @duration_option("--for", "10s", "How long to listen.")
 @bootstrap_option
 @json_option

@@ -1,26 +1,32 @@
-"""From a record of a topic to the datagrams that carry it.  Pure."""
+"""From records of a topic to the datagrams that carry them.  Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import pairwise
 from typing import Any
 
 from confluent_kafka import Message
 
 from nightwire.core.datagrams import (
+    ENTRY,
     HEARTBEAT,
     LITE,
+    PACKED,
     POINTER,
     Beat,
     Channel,
     Datagram,
+    Entry,
     encode,
     encode_beats,
+    encode_pack,
     encode_record,
+    packs,
+    room_in,
     split,
 )
 
-BEATS_AT_ONCE = 100
+BEATS_AT_ONCE = 80
 """Partitions that one heartbeat tells of."""
 
 
@@ -39,24 +45,46 @@ class Packer:
         self.channel, self._longest, self._lite = channel, longest, lite
         self.forms: Counter[str] = Counter()
 
-    def datagrams(self, message: Message, epoch: int, previous: int) -> Iterator[bytes]:
-        """Yield what carries *message*: whole where it fits, else lite, or in parts, or its place.
+    def entries(self, messages: Sequence[Message], previous: int) -> list[Entry]:
+        """Return how each of *messages* goes: whole where it fits, else lite, or as its place.
 
         Args:
-            message: The record.
-            epoch: The relay's, in its partition.
-            previous: The offset that was sent before it.
+            messages: Records of one partition, in order.
+            previous: The offset that was sent before them.
 
         Raises:
             RegistryAwayError: The lite form's schema cannot be had.
         """
-        bare = Datagram(
-            0, self.channel.number, message.partition() or 0, epoch, message.offset() or 0, previous,
-            max(0, message.timestamp()[1]), 0, 1, b"",
-        )  # fmt: skip
-        secret = self.channel.secret
-        for one in self._parts(message, bare):
-            yield encode(one, secret)
+        befores = [previous, *(one.offset() or 0 for one in messages)]
+        return [
+            self._entry(message, gap=offset != before + 1)
+            for message, (before, offset) in zip(messages, pairwise(befores), strict=True)
+        ]
+
+    def datagrams(
+        self, entries: Sequence[Entry], partition: int, epoch: int, previous: int
+    ) -> Iterator[bytes]:
+        """Yield what carries *entries* of a partition: small ones share a datagram.
+
+        Args:
+            entries: At least one, in order.
+            partition: Its number.
+            epoch: The relay's in it.
+            previous: The offset that was sent before them.
+        """
+        secret, signed = self.channel.secret, bool(self.channel.keys)
+        for pack in self._packs(entries, room_in(self._longest, signed=signed)):
+            first = pack[0]
+            one = Datagram(
+                first.flags, self.channel.number, partition, epoch, first.offset, previous,
+                first.time, 0, 1, first.body,
+            )  # fmt: skip
+            if len(pack) > 1:
+                yield encode(one._replace(flags=PACKED, body=encode_pack(pack)), secret)
+            else:
+                for part in split(one, self._longest, signed=signed):
+                    yield encode(part, secret)
+            previous = pack[-1].offset
 
     def heartbeats(self, beats: Sequence[Beat], now_ms: int) -> Iterator[bytes]:
         """Yield the heartbeats that tell of *beats*; without any, one that says the relay lives."""
@@ -66,33 +94,42 @@ class Packer:
             one = Datagram(HEARTBEAT, self.channel.number, 0, 0, 0, -1, now_ms, 0, 1, body)
             yield encode(one, secret)
 
-    def _parts(self, message: Message, bare: Datagram) -> Sequence[Datagram]:
-        value = message.value()
-        if (whole := self._filled(message, value, bare)) and (self.channel.full or len(whole) == 1):
-            return self._counted("whole" if len(whole) == 1 else "chunked", whole)
-        lite = None if self.channel.full or value is None else self._lite(value)
-        made = self._filled(message, lite, bare, LITE) if lite is not None else []
-        if len(made) == 1:
-            return self._counted("lite", made)
-        return self._counted("pointer", [bare._replace(flags=POINTER)])
+    @staticmethod
+    def _packs(entries: Sequence[Entry], room: int) -> Iterator[Sequence[Entry]]:
+        """Yield *entries*, those together that one datagram can hold."""
+        pack, size = list[Entry](), 0
+        for one in entries:
+            length = ENTRY.size + len(one.body)
+            if pack and not (size + length <= room and packs(pack[-1], ()) and packs(one, pack)):
+                yield pack
+                pack, size = [], 0
+            pack.append(one)
+            size += length
+        yield pack
 
-    def _filled(
-        self, message: Message, value: bytes | None, bare: Datagram, flags: int = 0
-    ) -> Sequence[Datagram]:
-        """Return the datagrams of a record with *value*; none where datagrams cannot tell it."""
-        pairs: Any = message.headers() or ()
-        headers = [(name, _bytes(content)) for name, content in pairs]
-        try:
-            more, body = encode_record(message.key(), headers, value)
-            one = bare._replace(flags=flags | more, body=body)
-            parts = split(one, self._longest, signed=bool(self.channel.keys))
-            return list(parts if self.channel.full else islice(parts, 2))  # more than one is too many
-        except ValueError:
-            return []
-
-    def _counted(self, form: str, made: Sequence[Datagram]) -> Sequence[Datagram]:
+    def _entry(self, message: Message, *, gap: bool) -> Entry:
+        value, full, signed = message.value(), self.channel.full, bool(self.channel.keys)
+        room = room_in(self._longest, signed=signed, gap=gap)
+        form, found = "whole", _record(message, value)
+        if full and len(found[1]) > room:
+            form, room = "chunked", room_in(self._longest, signed=signed, parts=True)
+        if not full and len(found[1]) > room and value and (lite := self._lite(value)) is not None:
+            flags, body = _record(message, lite)
+            form, found = "lite", (flags | LITE, body)
+        if found[0] & POINTER or len(found[1]) > room:
+            form, found = "pointer", (POINTER, b"")
         self.forms[form] += 1
-        return made
+        return Entry(message.offset() or 0, max(0, message.timestamp()[1]), *found)
+
+
+def _record(message: Message, value: bytes | None) -> tuple[int, bytes]:
+    """Return flags and body of a record with *value*; its place where datagrams cannot tell it."""
+    pairs: Any = message.headers()
+    headers = [(name, _bytes(content)) for name, content in pairs] if pairs else ()
+    try:
+        return encode_record(message.key(), headers, value)
+    except ValueError:
+        return POINTER, b""
 
 
 def _bytes(content: str | bytes | None) -> bytes | None:

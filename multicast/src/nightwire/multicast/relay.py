@@ -1,31 +1,35 @@
 """A relay at work: records of a topic become datagrams; its group keeps where it is.
 
-Relays of one group share the partitions, and take over those of one that dies.  Each partition has
-an epoch, which is counted on by whoever takes it over, so that receivers leave out the old one.
+One pass over the topic serves all outlets.  Relays of one group share the partitions, and take over
+those of one that dies.  Each partition has an epoch, which is counted on by whoever takes it over,
+so that receivers leave out the old one.
 """
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, write_account
-from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Beat, Judge
+from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Entry
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
-from nightwire.multicast.packing import Packer
+from nightwire.multicast.outlet import NEVER, Outlet, Pace
 from nightwire.multicast.positions import Position, first_epoch, resumed
-from nightwire.multicast.sender import Sender
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.relay")
 
 Answer = TypeVar("Answer")
+Refresh = Callable[[Mapping[int, Position]], Sequence[Outlet]]
+"""Returns the outlets of now, those of higher priority first."""
+Made = tuple[Outlet, int, Sequence[Entry]]
+"""What an outlet is to send of a partition."""
 
-AT_ONCE = 256
+AT_ONCE = 128
 """Most records that are taken from Kafka at once."""
 COMMIT_INTERVAL = 1.0
 """Time between two commits. [s]"""
@@ -33,29 +37,29 @@ TICK = 0.1
 """Longest wait for a record. [s]"""
 
 
-def _all(values: Sequence[bytes | None]) -> list[bool]:
-    return [True] * len(values)
-
-
 class Relay:
     """Sends the records of a topic.
 
     Args:
         consumer: A member of the relay's group.
-        sender: Sends datagrams.
-        packer: Makes them.
+        topic: Whose records.
+        outlets: Send them.
+        pace: Of the outlets.
         accounts: Writes the accounts.
-        judge: Tells which records the channel carries.
+        refresh: Asked for the outlets before each batch; None: they stay.
+
+    Attributes:
+        shed: Records that outlets of lower priority left to Kafka, while the rate was too low.
     """
 
     def __init__(
-        self, consumer: Consumer, sender: Sender, packer: Packer, accounts: Writer, judge: Judge = _all
-    ) -> None:
-        self._consumer, self._sender, self.packer, self._judge = consumer, sender, packer, judge
-        self._writer, self._accounts = accounts, OffsetAccounts(f"relay.{packer.channel.group}")
-        self._topic = packer.channel.topic
+        self, consumer: Consumer, topic: str, outlets: Sequence[Outlet], pace: Pace, accounts: Writer,
+        stage: str, refresh: Refresh | None = None,
+    ) -> None:  # fmt: skip
+        self._consumer, self._topic, self.outlets, self._pace = consumer, topic, outlets, pace
+        self._writer, self._accounts, self._refresh = accounts, OffsetAccounts(stage), refresh
         self.positions: dict[int, Position] = {}
-        self.sent = self.left_out = self.expired = 0
+        self.sent = self.left_out = self.expired = self.shed = 0
         self._beat_at = self._commit_at = 0.0
         self._counts: dict[int, list[int]] = {}  # left out and sent since the accounts were written
         self._failure: KafkaException | DeliveryError | None = None
@@ -76,7 +80,9 @@ class Relay:
         )
         try:
             while not stop.is_set():
-                self._relay(self._taken(), stop)
+                if self._refresh is not None:
+                    self.outlets = self._refresh(self.positions)
+                self._relay_up_to_edges(self._taken(), stop)
                 self._beat_if_due()
                 if time.monotonic() - self._commit_at >= COMMIT_INTERVAL:
                     self._commit(wait=False)
@@ -107,28 +113,81 @@ class Relay:
         elif error.code() not in TRANSIENT_ERRORS or error.fatal():
             raise KafkaException(error)
 
-    def _relay(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send what the channel carries of *messages*; the rest after *stop* is sent later."""
-        carried = self._patiently(lambda: self._judge([one.value() for one in messages]), stop)
-        for message, wanted in zip(messages, carried or (), strict=False):
-            number, offset = message.partition() or 0, message.offset() or 0
-            position = self.positions.get(number)
-            if position is None or offset < position.next:
-                continue
-            if wanted and not self._send(message, position, stop):
-                return
-            self.positions[number] = position.after(offset, was_sent=wanted)
-            self._count(number, wanted=wanted)
+    def _relay_up_to_edges(self, messages: Sequence[Message], stop: Stop) -> None:
+        """Send *messages*; where an outlet begins or ends among them, all tell of it before."""
+        edges = {number: self._edge(number, one.next) for number, one in self.positions.items()}
+        near, far = list[Message](), list[Message]()
+        for one in messages:
+            (near if (one.offset() or 0) < edges[one.partition() or 0] else far).append(one)
+        self._relay(near, stop)
+        if far and not stop.is_set():
+            for number in {one.partition() or 0 for one in far}:
+                self.positions[number] = self.positions[number]._replace(next=edges[number])
+            self._beat_at = 0.0
             self._beat_if_due()
+            self._relay_up_to_edges(far, stop)
 
-    def _send(self, message: Message, position: Position, stop: Stop) -> bool:
-        """Send *message*; return whether that was done before it was time to leave."""
-        made = self._patiently(
-            lambda: list(self.packer.datagrams(message, position.epoch, position.sent)), stop
-        )
-        for raw in made or ():
-            self._sender.send(raw)
-        return made is not None
+    def _edge(self, number: int, begin: int) -> int:
+        """Return the next offset from *begin* on at which an outlet begins or ends."""
+        edges = [
+            edge for one in self.outlets for edge in (one.offsets(number).start, one.offsets(number).stop)
+        ]
+        return min((edge for edge in edges if edge > begin), default=NEVER)
+
+    def _relay(self, messages: Sequence[Message], stop: Stop) -> None:
+        """Send what outlets carry of *messages*; after *stop* it is sent by whoever comes next."""
+        parts: dict[int, list[Message]] = {}
+        for message in messages:
+            number = message.partition() or 0
+            if (message.offset() or 0) >= self.positions[number].next:
+                parts.setdefault(number, []).append(message)
+        if not parts or (made := self._patiently(lambda: self._made(parts), stop)) is None:
+            return
+        self._send(made, short=len(messages) >= AT_ONCE // 2 and self._pace.waited)
+        for number, taken in parts.items():
+            offsets = {entry.offset for _, of, entries in made if of == number for entry in entries}
+            last = taken[-1].offset() or 0
+            self.positions[number] = self.positions[number].after(last, was_sent=last in offsets)
+            self._count(number, len(offsets), len(taken) - len(offsets))
+
+    def _made(self, parts: Mapping[int, Sequence[Message]]) -> list[Made]:
+        """Return what each outlet has to send; each condition is judged once.
+
+        Raises:
+            RegistryAwayError: A schema cannot be had just now.
+        """
+        every = [one for messages in parts.values() for one in messages]
+        verdicts: dict[str, set[tuple[int | None, int | None]]] = {}
+        found = list[Made]()
+        for outlet in self.outlets:
+            condition = outlet.packer.channel.condition
+            if outlet.judge is not None and condition not in verdicts:
+                carried = outlet.judge([one.value() for one in every])
+                verdicts[condition] = {
+                    (one.partition(), one.offset()) for one, yes in zip(every, carried, strict=True) if yes
+                }
+            for number, messages in parts.items():
+                offsets, passed = outlet.offsets(number), verdicts.get(condition)
+                chosen = [
+                    one
+                    for one in messages
+                    if one.offset() in offsets and (passed is None or (number, one.offset()) in passed)
+                ]
+                if chosen:
+                    found.append((outlet, number, outlet.packer.entries(chosen, outlet.last[number])))
+        return found
+
+    def _send(self, made: Sequence[Made], *, short: bool) -> None:
+        """Send what is *made*; where the rate falls *short*, lower priorities are left to Kafka."""
+        top = max((outlet.priority for outlet, _, _ in made), default=0)
+        self._pace.waited = False
+        for outlet, number, entries in made:
+            if short and outlet.priority < top:
+                outlet.last[number] = entries[-1].offset  # the next heartbeat tells of it
+                self.shed += len(entries)
+                continue
+            for _ in outlet.send(entries, number, self.positions[number].epoch):
+                self._beat_if_due()
 
     def _patiently(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
         """Return what *work* returns, tried again while the registry is away; None after *stop*."""
@@ -140,10 +199,11 @@ class Relay:
                 stop.wait(1.0)
         return None
 
-    def _count(self, number: int, *, wanted: bool) -> None:
-        self.sent += wanted
-        self.left_out += not wanted
-        self._counts.setdefault(number, [0, 0])[wanted] += 1
+    def _count(self, number: int, sent: int, left_out: int) -> None:
+        self.sent += sent
+        self.left_out += left_out
+        counts = self._counts.setdefault(number, [0, 0])
+        counts[:] = counts[0] + left_out, counts[1] + sent
 
     def _write_accounts(self) -> None:
         for number, (left_out, sent) in self._counts.items():
@@ -164,16 +224,14 @@ class Relay:
         if (now := time.monotonic()) < self._beat_at:
             return
         self._beat_at = now + HEARTBEAT_INTERVAL
-        beats = [Beat(number, one.epoch, one.sent) for number, one in self.positions.items()]
-        if beats:
-            for raw in self.packer.heartbeats(beats, now_ms()):
-                self._sender.send(raw)
+        for outlet in self.outlets:
+            outlet.beat(self.positions, now_ms())
 
     def _commit(self, *, wait: bool) -> None:
         """Write the accounts, then commit where each partition is."""
         self._commit_at = time.monotonic()
         places = [
-            TopicPartitionOffset(self._topic, number, one.next, one.metadata)
+            TopicPartitionOffset(self._topic, number, one.next, self._known(number).metadata)
             for number, one in self.positions.items()
         ]
         if not places:
@@ -187,6 +245,15 @@ class Relay:
         except KafkaException as error:
             log.warning("position not committed: %s", error.args[0].str())
 
+    def _known(self, number: int) -> Position:
+        """Return the position of a partition, as whoever comes next has to take it.
+
+        Of outlets that come and go it is not known what was sent last: all that was looked at.
+        """
+        one = self.positions[number]
+        sent = self.outlets[0].last[number] if self._refresh is None else one.next - 1
+        return one._replace(sent=sent)
+
     def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         try:
             self._take_over(consumer, given)
@@ -199,6 +266,8 @@ class Relay:
             position, gone = resumed(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
             self._count_expired(at.partition, gone)
             self.positions[at.partition] = position
+            for outlet in self.outlets:
+                outlet.begin(at.partition, position)
             self._accounts.begin((at.topic, at.partition), position.next)
             log.info(
                 "%s[%d]: from offset %d, epoch %d", at.topic, at.partition, position.next, position.epoch

@@ -7,7 +7,9 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.datagrams import Channel, read_channels
 from nightwire.core.kafka import consumer, watermarks
+from nightwire.multicast.derived import channels_of
 from nightwire.multicast.positions import KEPT, relay_group
+from nightwire.multicast.serve import RelayError
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,25 @@ def progress_of(bootstrap: str, topic: str) -> list[Progress]:
     """Return how far each channel of *topic* is in each partition.
 
     Raises:
+        RelayError: The topic is no more.
         KafkaException: Kafka cannot be reached.
     """
     channels = read_channels(bootstrap, topic)
-    return [row for _, channel in sorted(channels.items()) for row in _rows(bootstrap, channel)]
+    mapped = {one.group for one in channels_of(bootstrap, topic)} if channels else set()
+    return [
+        row
+        for name, channel in sorted(channels.items())
+        for row in _rows(bootstrap, channel, topic if name in mapped else name)
+    ]
 
 
-def _rows(bootstrap: str, channel: Channel) -> Iterator[Progress]:
-    client = consumer(bootstrap, group=relay_group(channel.group))
+def _rows(bootstrap: str, channel: Channel, carried: str) -> Iterator[Progress]:
+    client = consumer(bootstrap, group=relay_group(carried))
     try:
-        numbers = sorted(client.list_topics(channel.topic, timeout=10).topics[channel.topic].partitions)
+        known = client.list_topics(timeout=10).topics
+        if channel.topic not in known:
+            raise RelayError(f"{channel.topic} was sent to {channel.group}, and is no more")
+        numbers = sorted(known[channel.topic].partitions)
         asked = [TopicPartitionOffset(channel.topic, number) for number in numbers]
         for at in client.committed(asked, timeout=10):
             kept, high = KEPT.fullmatch(at.metadata or ""), watermarks(client, at.topic, at.partition).high

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from nightwire.schemas.records import SIM_ALERT_ID, sim_alert_schema
     from nightwire.schemas.registry import AlertDecoder, Columns, Decoded, SchemaRegistry
-    from nightwire.schemas.stamps import Stamp, StampError, extension_of
+    from nightwire.schemas.stamps import Stamp, StampError, extension_of, stamp_file
     from nightwire.schemas.survey_model.column import COLUMN_MAKERS, Column
     from nightwire.schemas.survey_model.description import surveys
     from nightwire.schemas.survey_model.prepared import PreparedHistory, PreparedRows
@@ -65,6 +65,7 @@ __all__ = [
     "meant",
     "records",
     "sim_alert_schema",
+    "stamp_file",
     "stamps",
     "survey",
     "surveys",
@@ -104,6 +105,7 @@ __getattr__ = on_demand(
         "kept_fields": "avro.plans.schema",
         "meant": "errors",
         "sim_alert_schema": "records",
+        "stamp_file": "stamps",
         "survey": "survey_model.view",
         "surveys": "survey_model.description",
     },

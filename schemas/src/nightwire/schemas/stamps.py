@@ -3,6 +3,7 @@
 import io
 import warnings
 import zlib
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -83,6 +84,33 @@ class Stamp:
         except StampError as error:
             return f"<Stamp {self.name}: {error}>"
         return f"<Stamp {self.name}: {width} × {height} pixels>"
+
+
+FORMS: Mapping[str, tuple[str, Callable[[Stamp], bytes]]] = {
+    "fits": ("image/fits", lambda stamp: stamp.fits),
+    "png": ("image/png", Stamp.png),
+}
+"""Forms in which a stamp is given out: media type, and what makes it."""
+
+
+def stamp_file(stamps: Mapping[str, bytes], wanted: str) -> tuple[str, bytes]:
+    """Return the media type and the bytes of one of *stamps*.
+
+    Args:
+        stamps: An alert's, by name.
+        wanted: Name and form: ``science.fits``, ``difference.png``.
+
+    Raises:
+        LookupError: There is no such stamp; says which there are.
+        StampError: It is broken.
+    """
+    name, _, form = wanted.rpartition(".")
+    if form not in FORMS:
+        raise LookupError(f"{wanted[:99]} is no stamp: NAME.fits or NAME.png")
+    if name not in stamps:
+        raise LookupError(f"the alert has no stamp {name[:99]}; it has: {', '.join(stamps) or 'none'}")
+    media_type, made = FORMS[form]
+    return media_type, made(Stamp(name, stamps[name]))
 
 
 def extension_of(stamp: bytes) -> str:

@@ -30,6 +30,8 @@ IN_TIME = [("mjd_tai", "ascending"), ("partition", "ascending"), ("offset", "asc
 """The order of answers."""
 FAR = pa.scalar(datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
 """After all times."""
+MANY = 1000
+"""Pixels that are looked for one by one."""
 FRESH = 1.0
 """For so long it is believed that a table is as it was. [s]"""
 ALERT_FOLDERS = "'night': DATE, 'npix': BIGINT"
@@ -65,7 +67,8 @@ class SurveyTables:
         """
         if (now := time.monotonic()) - self._looked < FRESH and not at_once:
             return
-        changed = [one.refresh() for one in (self.packets, self.index, self.alerts)]
+        # what the index has is in the others by then, but for rows that are being written
+        changed = [one.refresh() for one in (self.index, self.packets, self.alerts)]
         self._looked = now
         for view, files, folders in (
             (self.survey, self.alerts, ALERT_FOLDERS),
@@ -121,14 +124,19 @@ class SurveyTables:
         pixels = pc.unique(found.column("_healpix_29")).to_pylist()
         files = self.alerts.within("_healpix_29", min(pixels, default=0), max(pixels, default=0), **folders)
         names = ", ".join(quoted(one) for one in columns if one != "distance")
-        there = ", ".join(map(str, pixels or [-2]))
+        there = f"IN ({', '.join(map(str, pixels or [-2]))})"
+        if len(pixels) > MANY:
+            there = f"BETWEEN {min(pixels)} AND {max(pixels)}"
         rows = self._engine.rows(
             f'SELECT partition AS p, "offset" AS o, {names} '  # noqa: S608 (names, quoted)
-            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 IN ({there})"
+            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 {there}"
         )
-        at = {place: n for n, place in enumerate(_places(rows, "p", "o"))}
-        taken = rows.take(pa.array([at[one] for one in _places(found)], pa.int64())).drop_columns(["p", "o"])
-        return taken.append_column("distance", found.column("distance")) if "distance" in columns else taken
+        known = {place: n for n, place in enumerate(_places(rows, "p", "o"))}
+        at = pa.array([known.get(one) for one in _places(found)], pa.int64())
+        taken = rows.take(at.drop_null()).drop_columns(["p", "o"])
+        if "distance" not in columns:
+            return taken
+        return taken.append_column("distance", found.column("distance").filter(at.is_valid()))
 
     def records(self, number: int, begin: int, end: int) -> Iterator[WholeRecord]:
         """Yield the whole records of a range of offsets, in order."""

@@ -15,7 +15,8 @@ from starlette.routing import Route
 from nightwire.archive.asking import FORMS, Archive, columns_in, containers, votable_error
 from nightwire.archive.serving.gate import check_reader
 from nightwire.archive.storage import ArchiveError, StorageError
-from nightwire.schemas import SchemaError
+from nightwire.schemas import SchemaError, StampError, stamp_file
+from nightwire.schemas import survey as survey_called
 from nightwire.schemas.serving import KafkaAccess, RefusedError, hung_up, object_of, refusal
 
 PAGE = 1000
@@ -38,6 +39,7 @@ def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Sta
     answers: Mapping[str, Answer] = {
         "/surveys": surveys,
         "/{survey}/alerts/{id}": alerts_of_id,
+        "/{survey}/alerts/{id}/stamps/{stamp}": stamp,
         "/{survey}/objects/{id}": alerts_of_object,
         "/{survey}/objects/{id}/light_curve": light_curve,
         "/{survey}/cone": cone,
@@ -90,6 +92,22 @@ def alerts_of_id(archive: Archive, http: Request) -> Any:
     )
 
 
+def stamp(archive: Archive, http: Request) -> Response:
+    """Answer with a stamp of the alert of an id, ``science.fits`` or ``science.png``."""
+    name, alert_id = http.path_params["survey"], http.path_params["id"]
+    whole = archive.whole(alert_id, name)
+    if not whole:
+        raise RefusedError(404, f"no alert of {alert_id} is archived")
+    try:
+        stamps = survey_called(name).view(archive.decode(whole[-1]).alert).stamps
+        media_type, body = stamp_file(stamps, http.path_params["stamp"])
+    except LookupError as error:
+        raise RefusedError(404, str(error.args[0])) from error
+    except StampError as error:
+        raise RefusedError(422, str(error)) from error
+    return Response(body, media_type=media_type)
+
+
 def alerts_of_object(archive: Archive, http: Request) -> Any:
     """Answer with the alerts of an object."""
     survey, name = http.path_params["survey"], http.path_params["id"]
@@ -103,6 +121,8 @@ def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
     if http.query_params.get("as") != "avro":
         return found
     made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
+    if not made:
+        raise RefusedError(404, "these alerts are not kept whole any more")
     if len(made) > 1:
         raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
     return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))

@@ -117,6 +117,11 @@ class Table:
         """Return that offset as it was when the table was looked at last."""
         return None if self._delta is None else self._delta.transaction_version(application(partition))
 
+    @property
+    def schema(self) -> Any:
+        """The columns of the table when it was looked at last; none before its first commit."""
+        return pa.schema([]) if self._delta is None else pa.schema(self._delta.schema().to_arrow())
+
     def append(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
         """Add *rows*, and note in the same commit how far each partition is archived.
 

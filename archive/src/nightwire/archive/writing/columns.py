@@ -162,6 +162,30 @@ def _distinct(found: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
+def fitted(rows: Any, known: Any) -> Any:
+    """Return *rows* so that a table of the schema *known* takes them.
+
+    A field that has become something else, a number a text, gets a column beside the old one:
+    ``flags_string``.
+    """
+    columns = zip(rows.schema.names, rows.combine_chunks().columns, strict=True)
+    parts = [_fitted(name, column, known) for name, column in columns]
+    return pa.table(dict(parts))
+
+
+def _fitted(name: str, column: Any, known: Any) -> tuple[str, Any]:
+    """Return a column, and its name among the fields *known* of a schema or a struct."""
+    at = known.get_field_index(name)
+    kind = column.type if at < 0 else known.field(at).type
+    if kind == column.type:
+        return name, column
+    if not (pa.types.is_struct(kind) and pa.types.is_struct(column.type)):
+        return _fitted(f"{name}_{column.type}".partition("<")[0], column, known)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    parts = dict(_fitted(one.name, whole.field(one.name), kind) for one in column.type)
+    return name, pa.StructArray.from_arrays(list(parts.values()), list(parts))
+
+
 def index_rows(alerts: Any) -> Any:
     """Return the rows by which alerts are found: by id, object, solar-system object, and place.
 

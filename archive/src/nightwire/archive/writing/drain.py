@@ -5,6 +5,7 @@ how far the archive is.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -33,10 +34,16 @@ log = logging.getLogger("nightwire.archive")
 GROUP = "nightwire-archive"
 TICK = 0.1
 """Longest wait for a record. [s]"""
+SHORT = 0.02
+"""Time until a rate may allow more. [s]"""
+FOLLOW = 10.0
+"""Time between two looks for surveys that are new. [s]"""
 LOOK = 0.2
 """Time between two looks at where partitions end. [s]"""
 AT_ONCE = 500
 """Most records that are taken from Kafka at once."""
+OVERHEAD = 100
+"""What a record takes beside its value. [byte]"""
 PATIENCE = 5.0
 """Time until a full disk, or a registry that is away, is tried again. [s]"""
 TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED, KafkaError._PARTITION_EOF}
@@ -83,9 +90,11 @@ class Drain:
         self._ends: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._taken: list[WholeRecord] = []
-        self._size = 0
+        self._size, self._mean = 0, 100_000  # of all that is taken, and of one record
         self._stream, self._looked, self._began = LiveStream(), 0.0, 0.0
+        self._surveys, self._follow_at = list[str](), 0.0
         self._failure: Exception | None = None
+        self._retry_at = 0.0  # when what could not be written is tried again; 0: all was [s]
         self.expired = 0
 
     def run(self, stop: Stop) -> None:
@@ -96,18 +105,27 @@ class Drain:
             DeliveryError: Kafka does not take the accounts.
             ArchiveError: Another process archives the same, or the store does not answer.
         """
-        topics = "^alerts\\.(" + "|".join(surveys()) + ")$"
-        self._consumer.subscribe(
-            [topics], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-        )
         try:
             while not stop.is_set():
+                self._follow_surveys()
                 self._take()
                 if self._due():
-                    self._write(stop)
-            self._write(stop)
+                    self._write()
+            self._write()
         finally:
             self._consumer.close()
+
+    def _follow_surveys(self) -> None:
+        """Read the topics of the surveys that are described now."""
+        if (now := time.monotonic()) < self._follow_at:
+            return
+        self._follow_at = now + FOLLOW
+        if (named := surveys()) != self._surveys:
+            self._surveys = named
+            topics = "^alerts\\.(" + "|".join(map(re.escape, named)) + ")$"
+            self._consumer.subscribe(
+                [topics], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
+            )
 
     @property
     def waiting(self) -> int:
@@ -118,15 +136,18 @@ class Drain:
         now = time.monotonic()
         if self._schedule.watches and now - self._looked >= LOOK:
             self._look(now)
-        granted = self._schedule.grant(now, self._stream)
-        self._let_flow(granted)
+        granted = 0 if self._retry_at else self._schedule.grant(now, self._stream)
+        if self._schedule.watches or self._retry_at or self._paused:
+            self._let_flow(granted)
+        elif granted <= 0:  # soon again: to pause would throw away what was fetched
+            time.sleep(SHORT)
+            return
         first = self._consumer.poll(TICK)
         if self._failure is not None:
             raise self._failure
-        if first is None:
-            return
-        most = 1 if granted < 1 << 20 else AT_ONCE
-        for message in [first, *(self._consumer.consume(most - 1, 0) if most > 1 else ())]:
+        most = min(AT_ONCE, granted // self._mean) - 1
+        more = self._consumer.consume(most, 0) if first is not None and most > 0 else ()
+        for message in (*([first] if first is not None else ()), *more):
             self._accept(message)
 
     def _accept(self, message: Message) -> None:
@@ -144,9 +165,9 @@ class Drain:
             self._began = time.monotonic()
         self._taken.append(record)
         self._next[source] = record.offset + 1
-        size = len(record.value or b"") + 100
-        self._size += size
-        self._schedule.took(size)
+        self._size += _size(record)
+        self._mean += (_size(record) - self._mean) // 16
+        self._schedule.took(_size(record))
 
     def _look(self, now: float) -> None:
         """See whether somebody writes, and what waits."""
@@ -175,19 +196,23 @@ class Drain:
         self._paused = stopped
 
     def _due(self) -> bool:
-        full = self._size >= self._batching.size
-        return bool(self._taken) and (full or time.monotonic() - self._began >= self._batching.every)
+        now, full = time.monotonic(), self._size >= self._batching.size
+        if self._retry_at:
+            return now >= self._retry_at
+        return bool(self._taken) and (full or now - self._began >= self._batching.every)
 
-    def _write(self, stop: Stop | None = None) -> None:
-        """Write what was taken, survey by survey; wait while there is no room, or no registry."""
-        topics = dict.fromkeys(one.topic for one in self._taken)
-        for topic in topics:
+    def _write(self) -> None:
+        """Write what was taken, topic by topic.
+
+        What cannot be written now, for want of room or of the registry, is kept, and nothing more
+        is taken until it is.
+        """
+        left: list[WholeRecord] = []
+        for topic in dict.fromkeys(one.topic for one in self._taken):
             records = [one for one in self._taken if one.topic == topic]
-            while not self._written(records):
-                if stop is None or stop.wait(PATIENCE):
-                    log.warning("%d records of %s are left to the next start", len(records), topic)
-                    break
-        self._taken, self._size = [], 0
+            left += [] if self._written(records) else records
+        self._taken, self._size = left, sum(map(_size, left))
+        self._retry_at = time.monotonic() + PATIENCE if left else 0.0
 
     def _written(self, records: Sequence[WholeRecord]) -> bool:
         """Write records of one topic; return whether that was done."""
@@ -269,6 +294,10 @@ class Drain:
                 known.pop(one, None)
             self._paused.discard(one)
             self._taken = [record for record in self._taken if (record.topic, record.partition) != one]
+
+
+def _size(record: WholeRecord) -> int:
+    return len(record.value or b"") + OVERHEAD
 
 
 def _sources(given: list[TopicPartitionOffset]) -> list[TopicPartition]:

@@ -31,7 +31,7 @@ class Schedule(Protocol):
     """Decides when records are taken, and of which partitions."""
 
     watches: bool
-    """Whether it asks where partitions end, several times a second."""
+    """Whether it asks where partitions end, several times a second, and pauses some of them."""
 
     def grant(self, now: float, stream: LiveStream) -> int:
         """Return how much may be taken now. [byte]  0 or less: nothing."""

@@ -27,7 +27,7 @@ from nightwire.archive.storage import (
     record_rows,
     records_in,
 )
-from nightwire.archive.writing.columns import CANONICAL, alert_rows, index_rows, scalar_paths
+from nightwire.archive.writing.columns import CANONICAL, alert_rows, fitted, index_rows, scalar_paths
 from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import (
     AlertDecoder,
@@ -124,7 +124,7 @@ class SurveyWriter:
         rows, faults = self._rows(records, whole)
         self.packets.append(whole, spans)
         self.index.append(index_rows(rows), spans)
-        self.alerts.append(rows, spans)
+        self.alerts.append(fitted(rows, self.alerts.schema), spans)
         return Written(spans, records, faults)
 
     def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
@@ -133,7 +133,8 @@ class SurveyWriter:
             records = list(records_in(self.topic, rows))
             alerts, _ = self._rows(records, rows)
             upto = max(one.offset for one in records) + 1
-            table.append(alerts if table is self.alerts else index_rows(alerts), {source: (begin, upto)})
+            made = fitted(alerts, table.schema) if table is self.alerts else index_rows(alerts)
+            table.append(made, {source: (begin, upto)})
             begin = upto
 
     def kept(self, number: int, begin: int, end: int) -> Iterator[Any]:

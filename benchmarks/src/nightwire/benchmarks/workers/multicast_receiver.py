@@ -1,20 +1,22 @@
 """A receiver: takes a topic's records, by multicast or from Kafka, and tells what it got and when.
 
-Its order: ``bootstrap``, ``topic``, ``wanted`` (records), ``group`` (empty for Kafka alone),
-``interface``.  It ends after so many records, or after ``patience`` [s] without one.  Records are
-not decoded: what is measured is how they come.
+Its order: ``bootstrap``, ``topic``, ``wanted`` (records), ``group`` (empty for Kafka alone,
+``auto`` for the channel that covers ``where``), ``interface``.  It ends after so many records, or
+after ``patience`` [s] without one.  Records are not decoded: what is measured is how they come.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
+from confluent_kafka import Message
 
 from nightwire.benchmarks.workers.worker import emit, first_order
-from nightwire.consumers.source import Listener, MulticastSource, Plan, RecordSource, Repair
-from nightwire.core.datagrams import parse_group
-from nightwire.core.kafka import consumer
+from nightwire.consumers.source import AutoGroup, GroupChoice, Listener, MulticastSource, Plan, RecordSource
+from nightwire.core.datagrams import channel_judge, parse_group
+from nightwire.core.kafka import RecordFetcher, consumer
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 AT_ONCE = 512
@@ -63,28 +65,39 @@ def source_of(order: Mapping[str, Any]) -> RecordSource:
     if not group:
         source = RecordSource(client, Plan([order["topic"]], start="live"))
     else:
-        address = parse_group(group, order["interface"])
+        topic, interface, auto = order["topic"], order["interface"], group == "auto"
+        address = None if auto else parse_group(group, interface)
         decoder = AlertDecoder(SchemaRegistry(order.get("registry")))
-        plan = Plan([order["topic"]], start="live", multicast=address)
-        listener = Listener(address, bootstrap, [order["topic"]])
-        source = MulticastSource(client, plan, listener=listener, repair=Repair(bootstrap), decoder=decoder)
+        plan = Plan([topic], start="live", multicast=address or AutoGroup(interface))
+        surveys, where = {topic: topic.removeprefix("alerts.")}, order.get("where")
+        choice = GroupChoice(bootstrap, surveys, where, interface) if auto else None
+        listener, repair = Listener(address, bootstrap, [topic], choice), RecordFetcher(bootstrap)
+        source = MulticastSource(client, plan, listener=listener, repair=repair, decoder=decoder)
     source.open()
     return source
+
+
+def judge_of(order: Mapping[str, Any]) -> Callable[[list[Message]], list[Message]]:
+    """Return what chooses those of some records that are wanted, as a reader does."""
+    if not (where := order.get("where")):
+        return lambda messages: messages
+    judge = channel_judge(where, order["topic"].removeprefix("alerts."), AlertDecoder(SchemaRegistry(None)))
+    return lambda messages: [*compress(messages, judge([one.value() for one in messages]))]
 
 
 def receive(order: Mapping[str, Any]) -> None:
     """Follow an order."""
     source, found = source_of(order), Findings()
-    ready, ways = False, list[str]()
+    ready, ways, wants = False, list[str](), judge_of(order)
     deadline = time.monotonic() + order["patience"]
     while found.count < order["wanted"] and time.monotonic() < deadline:
-        for message in source.take(AT_ONCE, 0.1):
+        for message in wants(source.take(AT_ONCE, 0.1)):
             size = len(message.value() or b"")
             found.note(message.partition() or 0, message.offset() or 0, message.timestamp()[1], size)
             deadline = time.monotonic() + order["patience"]
         if ready and source.way != "both" and ways[-1:] != [source.way]:
             ways.append(source.way)
-        if not ready and (source.way == "multicast" or not order["group"]):
+        if not ready and (source.way.startswith("multicast") or not order["group"]):
             emit({"ready": True})
             ready = True
     more = {"repaired": source.repaired, "dropped": dict(source.dropped)} if order["group"] else {}  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """One alert as a reader hands it out: its record decoded, its summary, its stamps."""
 
-from nightwire.consumers.alert.alert import ReceivedAlert
+from nightwire.consumers.alert.alert import FetchStamps, ReceivedAlert
 from nightwire.consumers.alert.deduplication import WINDOW, Dedup, Deduplicator, RecentKeys
 from nightwire.consumers.alert.record_decoder import (
     ALERTS,
@@ -19,6 +19,7 @@ __all__ = [
     "Decoder",
     "Dedup",
     "Deduplicator",
+    "FetchStamps",
     "ReceivedAlert",
     "RecentKeys",
     "RecordDecoder",

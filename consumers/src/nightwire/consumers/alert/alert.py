@@ -2,13 +2,14 @@
 
 import html
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from nightwire.consumers.alert.summary import Summary, summarise
+from nightwire.core.datagrams import LITE_HEADER
 from nightwire.schemas import AlertView, Stamp, StampError, Survey
 
 
@@ -44,6 +45,7 @@ class ReceivedAlert:
     schema_id: int | None
     schema: Mapping[str, Any] = field(repr=False)
     _survey: Survey | None = field(repr=False)
+    _fetch_stamps: "FetchStamps | None" = field(default=None, repr=False)
 
     @cached_property
     def view(self) -> AlertView | None:
@@ -52,10 +54,27 @@ class ReceivedAlert:
 
     @cached_property
     def stamps(self) -> dict[str, Stamp]:
-        """The alert's stamps by name, empty where it has none; decoded when they are used."""
+        """The alert's stamps by name, empty where it has none; decoded when they are used.
+
+        Where it came without them, they are fetched from Kafka, from where it lies whole.
+
+        Raises:
+            StampError: They cannot be fetched; says why.
+        """
+        if self.came_without_stamps and self._fetch_stamps is not None:
+            return dict(self._fetch_stamps(self))
         getters = {} if self._survey is None else self._survey.stamps
         found = ((name, get(self.alert)) for name, get in getters.items())
         return {name: Stamp(name, raw) for name, raw in found if raw}
+
+    @property
+    def came_without_stamps(self) -> bool:
+        """Whether its stamps were left out, by a relay or by a filter that makes alerts lighter."""
+        paths = () if self._survey is None else self._survey.description.stamps.values()
+        fields = {path.partition(".")[0] for path in paths}
+        if LITE_HEADER in self.headers:
+            return bool(fields)
+        return bool(fields) and fields.isdisjoint(self.alert) and self.origin != self.position
 
     @cached_property
     def summary(self) -> Summary:
@@ -93,7 +112,7 @@ class ReceivedAlert:
         texts = self.summary.texts()
         head = "".join(f"<th style='text-align:left'>{html.escape(name)}</th>" for name in texts)
         row = "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in texts.values())
-        pictures = "".join(_figure(stamp) for stamp in self.stamps.values())
+        pictures = "".join(_pictures(self))
         return (
             f"<div><table><tr>{head}</tr><tr>{row}</tr></table>"
             f"<div style='display:flex;gap:8px'>{pictures}</div>"
@@ -108,6 +127,17 @@ def origin(position: tuple[str, int, int], headers: Mapping[str, bytes]) -> tupl
         return topic.decode(), int(partition), int(offset)
     except (KeyError, ValueError):
         return position
+
+
+FetchStamps = Callable[[ReceivedAlert], Mapping[str, Stamp]]
+"""Fetches the stamps of an alert that came without them."""
+
+
+def _pictures(alert: ReceivedAlert) -> Iterator[str]:
+    try:
+        yield from (_figure(stamp) for stamp in alert.stamps.values())
+    except StampError as error:
+        yield f"<small>{html.escape(str(error))}</small>"
 
 
 def _figure(stamp: Stamp) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
-from nightwire.consumers.alert.alert import ReceivedAlert, origin
+from nightwire.consumers.alert.alert import FetchStamps, ReceivedAlert, origin
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import Decoded, DecodeError, SchemaError, Survey, survey
 
@@ -28,10 +28,13 @@ class RecordDecoder:
     Args:
         decoder: Decodes the records' values.
         survey_name: The survey of all alerts; None goes by each record's header or topic.
+        stamps: Fetches the stamps of an alert that came without them; None: nothing does.
     """
 
-    def __init__(self, decoder: Decoder, *, survey_name: str | None = None) -> None:
-        self._decoder, self._survey_name = decoder, survey_name
+    def __init__(
+        self, decoder: Decoder, *, survey_name: str | None = None, stamps: FetchStamps | None = None
+    ) -> None:
+        self._decoder, self._survey_name, self._stamps = decoder, survey_name, stamps
 
     def decode(self, message: Message) -> ReceivedAlert:
         """Return the alert in *message*.
@@ -61,6 +64,7 @@ class RecordDecoder:
             schema_id=decoded.schema_id,
             schema=decoded.schema,
             _survey=known_survey(name),
+            _fetch_stamps=self._stamps,
         )
 
 

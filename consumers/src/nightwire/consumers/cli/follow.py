@@ -100,7 +100,7 @@ def _telling_way(reader: AlertReader, stream: Iterable[Item]) -> Iterator[Item]:
     for item in stream:
         if reader.way != way:
             way = reader.way
-            click.echo(f"alerts come by {'multicast and kafka' if way == 'both' else way} now", err=True)
+            click.echo(f"alerts come by {'more than one way' if way == 'both' else way} now", err=True)
         yield item
 
 

@@ -97,9 +97,14 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
 )
 @click.option(
     "--multicast",
-    metavar="GROUP:PORT",
-    help="Listen to what a relay sends to this group (nightwire relay); what is lost is read from Kafka, and "
-    "all is while nothing is heard.",
+    metavar="GROUP:PORT|auto",
+    help="Listen to what a relay sends to this group (nightwire relay), or to that of the smallest channel "
+    "which covers --where; what is lost is read from Kafka, and all is while nothing is heard.",
+)
+@click.option(
+    "--channel/--no-channel",
+    default=True,
+    help="With --where beside a TOPIC, read a derived channel that covers it, where there is one.",
 )
 @click.option("--interface", metavar="NAME", help="Network interface, or its address, to listen on.")
 @click.option(
@@ -143,6 +148,7 @@ def subscribe(
       nightwire subscribe filter.me.bright --last 10 --stamps stamps/
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
       nightwire subscribe alerts.lsst --multicast 239.10.0.1:5400 --interface eth0
+      nightwire subscribe alerts.lsst --where "magnitude < 19" --multicast auto --interface eth0
     """
     form = chosen_format("avro" if form == "container" else form, out, fields=bool(fields))
     output = OutputOptions(form, bytes_as == "base64", fields, metadata, stamps, out)

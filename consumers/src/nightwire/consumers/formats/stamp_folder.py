@@ -20,7 +20,8 @@ def file_stem(alert_id: object, name: str) -> str:
 class StampFolder:
     """Save stamps as ``<alert id>_<name>.fits`` and ``.png``.
 
-    A stamp that is broken is saved as it is, and a warning names it.  A duplicate of an alert
+    A stamp that is broken is saved as it is, and a warning names it, as it does an alert whose
+    stamps cannot be fetched.  A duplicate of an alert
     replaces its files by the same.
 
     Args:
@@ -37,7 +38,13 @@ class StampFolder:
         alert_id = alert.summary.id
         if alert_id is None:
             alert_id = "_".join(map(str, alert.position))
-        for name, stamp in alert.stamps.items():
+        try:
+            stamps = alert.stamps
+        except StampError as error:
+            self.broken += 1
+            log.warning("%s", error)
+            return
+        for name, stamp in stamps.items():
             self._save(file_stem(alert_id, name), stamp)
 
     def _save(self, stem: str, stamp: Stamp) -> None:

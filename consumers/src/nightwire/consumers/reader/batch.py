@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from confluent_kafka import Message
 
-from nightwire.consumers.alert import Decoder, Deduplicator
+from nightwire.consumers.alert import Decoder, Deduplicator, FetchStamps
 from nightwire.schemas import Columns, RegistryAwayError
 
 Item = TypeVar("Item")
@@ -62,12 +62,14 @@ class DecodingContext:
         survey: The survey of all records, where the reader was given one.
         deduplicator: Leaves out what came before.
         no_rows: Gives fields as columns of their types, without rows.
+        stamps: Fetches the stamps of an alert that came without them.
     """
 
     decoder: ColumnDecoder
     survey: str | None
     deduplicator: Deduplicator
     no_rows: Callable[[Sequence[str]], Columns]
+    stamps: FetchStamps | None = None
 
 
 Unpack = Callable[[Sequence[Message]], Batch[Item]]

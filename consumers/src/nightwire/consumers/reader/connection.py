@@ -15,24 +15,28 @@ from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
+    AnyListener,
     ArchiveClient,
     ArchivedSource,
+    AutoGroup,
+    ChannelListener,
     ChosenGroupSource,
     ChosenSource,
+    GroupChoice,
     GroupSource,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
     Plan,
     RecordSource,
-    Repair,
     VisitLog,
     VisitSource,
     membership,
     survey_in,
 )
-from nightwire.core.datagrams import GroupAddress
-from nightwire.core.kafka import cluster_id, consumer, enter, login, properties
+from nightwire.core.channels import WRITTEN_HERE
+from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
@@ -55,6 +59,7 @@ class ReadRequest:
         commit_interval: Time between a group's commits. [s]
         where: Condition on alerts; None lets all pass.
         announce: Whether the subscription is told to others.
+        channel: Whether a derived channel that covers *where* may be read.
     """
 
     plan: Plan
@@ -65,6 +70,7 @@ class ReadRequest:
     commit_interval: float
     where: str | None = None
     announce: bool = False
+    channel: bool = True
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,8 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)
-    if plan.multicast:
-        source = _by_multicast(client, request, plan.multicast, AlertDecoder(registry))
+    if (listener := _listener_of(request)) is not None:
+        source = _by_listener(client, request, listener, AlertDecoder(registry))
     else:
         source = VisitSource(client, plan, log) if log else _unbounded(client, request)
     try:
@@ -173,12 +179,32 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     return source
 
 
-def _by_multicast(
-    client: Consumer, request: ReadRequest, address: GroupAddress, decoder: AlertDecoder
+def _listener_of(request: ReadRequest) -> AnyListener | None:
+    """Return what hears the topics by another way, where there may be one."""
+    plan, ends = request.plan, request.endpoints
+    if isinstance(plan.multicast, AutoGroup):
+        of = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+        choice = GroupChoice(ends.kafka, of, request.where, plan.multicast.interface)
+        return Listener(None, ends.kafka, plan.topics, choice)
+    if plan.multicast:
+        return Listener(plan.multicast, ends.kafka, plan.topics)
+    past = plan.since is not None and plan.group is None and ends.archive is not None
+    live = plan.follow and plan.visit is None and plan.choose is None and not past
+    if live and plan.topics and all(WRITTEN_HERE.writes(ends.kafka, topic) for topic in plan.topics):
+        return InProcessListener(ends.kafka, plan.topics)
+    if request.where is None or not (request.channel and live):
+        return None
+    ours = request.survey or ""
+    named = {topic: topic.removeprefix(ALERTS) for topic in plan.topics}
+    surveys = {topic: name for topic, name in named.items() if known_survey(name) and ours in ("", name)}
+    return ChannelListener(ends.kafka, surveys, request.where) if surveys else None
+
+
+def _by_listener(
+    client: Consumer, request: ReadRequest, listener: AnyListener, decoder: AlertDecoder
 ) -> RecordSource:
-    plan, bootstrap = request.plan, request.endpoints.kafka
-    listener = Listener(address, bootstrap, plan.topics)
-    legs: dict[str, Any] = {"listener": listener, "repair": Repair(bootstrap), "decoder": decoder}
+    plan, repair = request.plan, RecordFetcher(request.endpoints.kafka)
+    legs: dict[str, Any] = {"listener": listener, "repair": repair, "decoder": decoder}
     if plan.group:
         return MulticastGroupSource(client, plan, commit_interval=request.commit_interval, **legs)
     return MulticastSource(client, plan, **legs)

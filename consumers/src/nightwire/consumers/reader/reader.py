@@ -13,8 +13,8 @@ from nightwire.consumers.reader.record_filter import check_condition
 from nightwire.consumers.reader.session import ReaderSession, Stream, TableStream
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
-from nightwire.consumers.source import Plan, StartMode
-from nightwire.core.datagrams import LITE_HEADER, parse_group
+from nightwire.consumers.source import AutoGroup, Plan, StartMode
+from nightwire.core.datagrams import LITE_HEADER, GroupAddress, parse_group
 from nightwire.core.runtime import find_endpoints
 
 REGISTRY_TIMEOUT = 60.0
@@ -71,7 +71,9 @@ class AlertReader:
         multicast: ``[SOURCE@]GROUP:PORT`` to which a relay of this LAN sends (`nightwire relay`):
             what is heard there is not read from Kafka, what is lost is, and all is while nothing is
             heard.  Alerts come without stamps and history unless the relay sends them whole; those
-            have the header ``lite``, and `full` gives the whole one.
+            have the header ``lite``, and `full` gives the whole one.  With ``"auto"`` the group is
+            that of the smallest channel which covers *where* (`nightwire channel`), and another one
+            when that changes; it implies *announce*, so that channels are planned by it.
         interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
@@ -81,6 +83,8 @@ class AlertReader:
             are read on which it holds.  It is judged before they are decoded, on what was written,
             whatever *as_version* is; *limit* and *timeout* are about what passes, *last* about what
             is judged.  Damage in what does not pass may not be seen.
+        channel: Read, where there is one, a derived channel that covers *where*: the same alerts by
+            fewer bytes.
         announce: Tell others what is read here, and by which condition, as long as it is: a record
             in the topic ``subscriptions``.  Where that cannot be, the log says so once.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
@@ -115,6 +119,7 @@ class AlertReader:
         window: int = WINDOW,
         survey: str | None = None,
         where: str | None = None,
+        channel: bool = True,
         announce: bool = False,
         as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
@@ -134,14 +139,15 @@ class AlertReader:
             member=member,
             dedup=dedup,
             choose=choose,
-            multicast=parse_group(multicast, interface) if multicast else None,
+            multicast=_group(multicast, interface),
         )
         if where is not None:
             check_condition(where, plan.topics, survey)
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
         policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
-        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, where, announce)
+        wanted = where, announce or multicast == "auto", channel
+        request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, *wanted)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))
         self._alerts: Stream[ReceivedAlert] = Stream(self._session, _one_by_one, size=1, wait=0.0)
 
@@ -162,7 +168,7 @@ class AlertReader:
 
     @property
     def filtered(self) -> int:
-        """Alerts that *where* left out."""
+        """Alerts that *where* left out, of those that came here."""
         return self._session.counts.filtered
 
     @property
@@ -177,7 +183,9 @@ class AlertReader:
 
     @property
     def way(self) -> str:
-        """Where alerts come from now: ``kafka``, ``multicast``, or ``both``, by partition."""
+        """Where alerts come from now: ``kafka``, ``multicast``, ``multicast GROUP:PORT`` where that
+        is chosen, ``channel NAME of TOPIC``, or ``both``, where that differs by partition.
+        """
         return self._session.way
 
     @property
@@ -276,6 +284,12 @@ class AlertReader:
 
     async def __anext__(self) -> ReceivedAlert:
         return await anext(self._alerts)
+
+
+def _group(multicast: str | None, interface: str | None) -> GroupAddress | AutoGroup | None:
+    if multicast == "auto":
+        return AutoGroup(interface or "")
+    return parse_group(multicast, interface) if multicast else None
 
 
 def _one_by_one(context: DecodingContext) -> Unpack[ReceivedAlert]:

@@ -3,13 +3,17 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
 from nightwire.consumers.alert import Deduplicator, ReceivedAlert, RecordDecoder
 from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
+from nightwire.consumers.reader.full_alerts import FullAlerts
 from nightwire.consumers.reader.read_loop import ReadCounts
-from nightwire.consumers.source import Repair
+from nightwire.consumers.source import ArchiveClient
+from nightwire.core.kafka import login
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,7 +34,7 @@ class ReaderSession:
         self._connection: Connection | None = None
         self._unpacks: dict[UnpackFactory[Any], Unpack[Any]] = {}
         self._thread: Executor | None = None
-        self._repair: Repair | None = None
+        self._full: FullAlerts | None = None
         self._dropped: Mapping[str, int] = {}
 
     @property
@@ -56,10 +60,16 @@ class ReaderSession:
         Raises:
             MissingError: Kafka does not have it.
         """
-        context = self.open().context
-        self._repair = self._repair or Repair(self.request.endpoints.kafka)
-        message = self._repair.one((alert.topic, alert.partition), alert.offset)
-        return RecordDecoder(context.decoder, survey_name=context.survey).decode(message)
+        return self._full_alerts().of(alert)
+
+    def _full_alerts(self) -> FullAlerts:
+        if self._full is None:
+            context = self.open().context
+            decoder = RecordDecoder(context.decoder, survey_name=context.survey)
+            ends = self.request.endpoints
+            archive = partial(ArchiveClient, ends.archive, login(ends.kafka)) if ends.archive else None
+            self._full = FullAlerts(ends.kafka, decoder, archive)
+        return self._full
 
     def open(self) -> Connection:
         """Connect, if that is still to be done.
@@ -80,7 +90,7 @@ class ReaderSession:
         """Return what *factory* gives for this connection."""
         context = self.open().context
         if factory not in self._unpacks:
-            self._unpacks[factory] = factory(context)
+            self._unpacks[factory] = factory(replace(context, stamps=self._full_alerts().stamps))
         return self._unpacks[factory]
 
     def hand_out(self, batch: Batch[Item]) -> Item:
@@ -102,9 +112,8 @@ class ReaderSession:
         self._dropped = connection.loop.source.dropped
         self._expired += connection.loop.source.expired
         connection.close()
-        if self._repair is not None:
-            self._repair.close()
-            self._repair = None
+        if self._full is not None:
+            self._full.close()
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Return what *work* returns, done in this session's own thread."""

@@ -25,7 +25,7 @@ class AlertUnpacker:
     """
 
     def __init__(self, context: DecodingContext) -> None:
-        self._decoder = RecordDecoder(context.decoder, survey_name=context.survey)
+        self._decoder = RecordDecoder(context.decoder, survey_name=context.survey, stamps=context.stamps)
         self._deduplicator = context.deduplicator
 
     def one(self, messages: Sequence[Message]) -> Batch[ReceivedAlert]:

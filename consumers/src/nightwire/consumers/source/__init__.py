@@ -4,12 +4,15 @@ from nightwire.consumers.source.archived import ArchiveClient, ArchivedSource
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
+    AnyListener,
+    ChannelListener,
+    GroupChoice,
+    InProcessListener,
     Listener,
     MulticastGroupSource,
     MulticastSource,
-    Repair,
 )
-from nightwire.consumers.source.plan import Plan, StartMode
+from nightwire.consumers.source.plan import AutoGroup, Plan, StartMode
 from nightwire.consumers.source.record_source import (
     OFFSET_TIMEOUT,
     RecordSource,
@@ -24,18 +27,22 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 
 __all__ = [
     "OFFSET_TIMEOUT",
+    "AnyListener",
     "ArchiveClient",
     "ArchivedSource",
+    "AutoGroup",
+    "ChannelListener",
     "ChosenGroupSource",
     "ChosenSource",
+    "GroupChoice",
     "GroupError",
     "GroupSource",
+    "InProcessListener",
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",
     "Plan",
     "RecordSource",
-    "Repair",
     "StartMode",
     "TopicError",
     "VisitLog",

@@ -12,6 +12,13 @@ StartMode = Literal["beginning", "live"]
 
 
 @dataclass(frozen=True)
+class AutoGroup:
+    """Instead of a group: that of whichever channel is right now, on this *interface*."""
+
+    interface: str = ""
+
+
+@dataclass(frozen=True)
 class Plan:
     """What to read, and from where.
 
@@ -26,7 +33,8 @@ class Plan:
         member: Name of this member of the group, kept over restarts.
         dedup: What makes two records the same alert; None passes all on.
         choose: Returns the topics of now, where they change while they are read.
-        multicast: The group that is listened to, for what a relay sends of the topics.
+        multicast: The group that is listened to, for what a relay sends of the topics; or how one
+            is found.
     """
 
     topics: Sequence[str]
@@ -39,7 +47,7 @@ class Plan:
     member: str | None = None
     dedup: Dedup | None = None
     choose: Callable[[], Sequence[str]] | None = None
-    multicast: GroupAddress | None = None
+    multicast: GroupAddress | AutoGroup | None = None
 
     def __post_init__(self) -> None:
         if faults := [*self._of_begin(), *self._of_group()]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from nightwire.core.datagrams import GroupAddressError, parse_group
+from nightwire.core.datagrams import Channel, GroupAddressError, parse_group
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import NAME
 
@@ -76,6 +76,11 @@ class ChannelMapping:
             raise MappingError(str(error)) from error
 
     @property
+    def chooses(self) -> str:
+        """The condition as channels of multicast have it: empty for all events."""
+        return "" if self.condition.strip().upper() == "TRUE" else self.condition
+
+    @property
     def key(self) -> str:
         """Its Kafka key."""
         return f"{self.topic}/{self.name}"
@@ -87,6 +92,11 @@ class ChannelMapping:
     def encoded(self) -> bytes:
         """Return its record."""
         return records.MAPPING.encode({**asdict(self), "since": list(self.since)})
+
+
+def channel_of(mapping: ChannelMapping, survey: str = "") -> Channel:
+    """Return the channel that relays send to the group of *mapping*, but for its keys."""
+    return Channel(mapping.topic, str(mapping.group), mapping.chooses, survey, mapping.full)
 
 
 def mapping_of(key: str, value: bytes) -> ChannelMapping:

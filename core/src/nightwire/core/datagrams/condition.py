@@ -1,9 +1,12 @@
 """Which records a filtered channel carries: its relay and its receivers judge alike."""
 
+import logging
 from collections.abc import Callable, Sequence
 
-from nightwire.filters.language import Condition, FilterError
+from nightwire.filters.language import Condition, FilterError, Oddities
 from nightwire.schemas import AlertDecoder, RegistryAwayError
+
+log = logging.getLogger("nightwire.datagrams")
 
 Judge = Callable[[Sequence[bytes | None]], list[bool]]
 """Tells which of some records' values a channel carries."""
@@ -30,13 +33,15 @@ def channel_judge(text: str, of_survey: str, decoder: AlertDecoder) -> Judge:
     """
     if not of_survey:
         raise ConditionError("a condition needs its survey: the topic alerts.SURVEY names one")
-    condition = Condition(text, of_survey)
+    condition, odd = Condition(text, of_survey), Oddities()
 
     def judge(values: Sequence[bytes | None]) -> list[bool]:
         found = condition.judge([value or b"" for value in values], decoder)
         for error in found.errors.values():
             if isinstance(error, RegistryAwayError):
                 raise error
+        for reason in odd.of(found, of_survey):
+            log.warning("channel %s: %s", text, reason)
         return [at in found.passed or at in found.errors for at in range(len(values))]
 
     return judge

@@ -1,4 +1,4 @@
-"""Datagrams of a multicast channel: a record of a topic, a part of one, or a heartbeat.  Pure.
+"""Datagrams of a multicast channel: records of a topic, a part of one, or a heartbeat.  Pure.
 
 Big-endian, and small: 22 bytes before a record that has neither key nor headers, so that one of
 1,450 bytes still fits into a frame of Ethernet::
@@ -7,11 +7,14 @@ Big-endian, and small: 22 bytes before a record that has neither key nor headers
     u8       u8     u32      u16        u16    u48       u48
     GAP:     previous u48       the offset before this one in the channel; without it offset - 1
     CHUNKED: chunk u16, chunks u16
-    body                        of a record, of a part of one, of a heartbeat
+    body                        of a record, of a part of one, of several, of a heartbeat
     SIGNED:  key u32, tag 16 B  the first half of HMAC-SHA256 of all before the tag
 
-A record's body is its value; with key or headers these come first.  A heartbeat's is, for each
-partition, its number u16, epoch u16 and the last offset sent u48.
+A record's body is its value; with key or headers these come first.  Several records of a partition
+are PACKED: each with its flags u8, how far its offset u16 lies after that of the one sent before it
+and its time i32 after the first one's, its length u16 and its body; offset, previous and time are
+the first one's.  A heartbeat's body is, for each partition, its number u16, epoch u16, the last
+offset sent and the last one looked at, both u48 and counted from 1.
 """
 
 import hashlib
@@ -20,16 +23,19 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-VERSION = 0xA7
-"""First byte of every datagram."""
+VERSION = 0xA8
+"""First byte of every datagram; 0xA7 had neither packs nor how far a relay has looked."""
 SIGNED, CHUNKED, LITE, POINTER, GAP, HEARTBEAT, BARE, NULL = (1 << bit for bit in range(8))
 """Flags.  LITE: the value lacks stamps and history; POINTER: there is no value, fetch the record
 from Kafka; BARE: neither key nor headers; NULL: the record has no value."""
+PACKED = CHUNKED | HEARTBEAT
+"""Two bits tell the kind: one whole record, a part of one, a heartbeat, or several records."""
 
 HEADER = struct.Struct(">BBIHHHIHI")
 PREVIOUS = struct.Struct(">HI")
 CHUNK = struct.Struct(">HH")
-BEAT = struct.Struct(">HHHI")
+BEAT = struct.Struct(">HHHIHI")
+ENTRY = struct.Struct(">BHiH")
 KEY = struct.Struct(">I")
 TAG = 16
 """Length of a signature. [byte]"""
@@ -88,13 +94,35 @@ class Datagram(NamedTuple):
     chunks: int
     body: bytes
 
+    @property
+    def kind(self) -> int:
+        """Which of `CHUNKED`, `HEARTBEAT` and `PACKED` it is; 0 for a whole record."""
+        return self.flags & PACKED
+
 
 class Beat(NamedTuple):
-    """What a heartbeat says of a partition: the sender's epoch, and the last offset sent."""
+    """What a heartbeat says of a partition.
+
+    Attributes:
+        partition: Its number.
+        epoch: The sender's.
+        last: The last offset that was sent.
+        done: The last offset that was looked at: nothing between *last* and it is the channel's.
+    """
 
     partition: int
     epoch: int
     last: int
+    done: int = -1
+
+
+class Entry(NamedTuple):
+    """A record of a pack; its times [ms] and offsets are absolute."""
+
+    offset: int
+    time: int
+    flags: int
+    body: bytes
 
 
 class Secret(NamedTuple):
@@ -121,7 +149,7 @@ def encode(one: Datagram, secret: Secret | None = None) -> bytes:
             VERSION, flags, one.channel, one.partition, one.epoch, *_u48(one.offset), *_u48(one.time)
         ),
         PREVIOUS.pack(*_u48(one.previous + 1)) if flags & GAP else b"",  # before the first there is -1
-        CHUNK.pack(one.chunk, one.chunks) if flags & CHUNKED else b"",
+        CHUNK.pack(one.chunk, one.chunks) if one.kind == CHUNKED else b"",
         one.body,
     ]
     if secret is None:
@@ -152,7 +180,7 @@ def _decoded(raw: bytes) -> Datagram:
     if flags & GAP:
         before, after = PREVIOUS.unpack_from(raw, at)
         previous, at = (before << 32 | after) - 1, at + PREVIOUS.size
-    if flags & CHUNKED:
+    if flags & PACKED == CHUNKED:
         chunk, chunks = CHUNK.unpack_from(raw, at)
         at += CHUNK.size
     if at > end or previous >= offset or not chunk < chunks <= MAX_CHUNKS:
@@ -178,7 +206,9 @@ def signature(signed: bytes, key: bytes) -> bytes:
 
 def encode_beats(beats: Sequence[Beat]) -> bytes:
     """Return the body of a heartbeat."""
-    return b"".join(BEAT.pack(one.partition, one.epoch, *_u48(one.last + 1)) for one in beats)
+    return b"".join(
+        BEAT.pack(one.partition, one.epoch, *_u48(one.last + 1), *_u48(one.done + 1)) for one in beats
+    )
 
 
 def decode_beats(body: bytes) -> Iterator[Beat]:
@@ -189,8 +219,63 @@ def decode_beats(body: bytes) -> Iterator[Beat]:
     """
     if len(body) % BEAT.size:
         raise RefusedDatagramError("malformed")
-    for partition, epoch, high, low in BEAT.iter_unpack(body):
-        yield Beat(partition, epoch, (high << 32 | low) - 1)
+    for partition, epoch, high, low, done_high, done_low in BEAT.iter_unpack(body):
+        yield Beat(partition, epoch, (high << 32 | low) - 1, (done_high << 32 | done_low) - 1)
+
+
+def encode_pack(entries: Sequence[Entry]) -> bytes:
+    """Return the body of a pack; `packs` says which *entries* can be in one."""
+    parts, before = list[bytes](), entries[0].offset
+    for one in entries:
+        parts += (
+            ENTRY.pack(one.flags, one.offset - before, one.time - entries[0].time, len(one.body)),
+            one.body,
+        )
+        before = one.offset
+    return b"".join(parts)
+
+
+def decode_pack(one: Datagram) -> list[Entry]:
+    """Return the records of a pack, at least one, by ascending offsets.
+
+    Raises:
+        RefusedDatagramError: There are none.
+    """
+    found, body, at, offset = list[Entry](), one.body, 0, one.offset
+    try:
+        while at < len(body):
+            flags, step, later, size = ENTRY.unpack_from(body, at)
+            at, offset = at + ENTRY.size + size, offset + step
+            found.append(Entry(offset, one.time + later, flags, body[at - size : at]))
+            if bool(step) != (len(found) > 1):
+                raise RefusedDatagramError("malformed")
+    except struct.error as error:
+        raise RefusedDatagramError("malformed") from error
+    if at != len(body) or not found:
+        raise RefusedDatagramError("malformed")
+    return found
+
+
+def packs(one: Entry, before: Sequence[Entry]) -> bool:
+    """Return whether a pack can hold *one* behind the records *before* it."""
+    if one.flags & POINTER or not before:
+        return not one.flags & POINTER
+    return one.offset - before[-1].offset < 1 << 16 and abs(one.time - before[0].time) < 1 << 31
+
+
+def room_in(longest: int, *, signed: bool, gap: bool = True, parts: bool = False) -> int:
+    """Return how long a record's body may be. [byte]
+
+    Args:
+        longest: Longest datagram. [byte]
+        signed: Whether it is signed.
+        gap: Whether it tells the offset before its own.
+        parts: Whether it may go in parts.
+    """
+    room = longest - HEADER.size - (TRAILER if signed else 0)
+    if parts:
+        return MAX_CHUNKS * (room - PREVIOUS.size - CHUNK.size)
+    return room - (PREVIOUS.size if gap else 0)
 
 
 def encode_record(key: bytes | None, headers: Headers, value: bytes | None) -> tuple[int, bytes]:
@@ -242,10 +327,10 @@ def split(one: Datagram, longest: int, *, signed: bool) -> Iterator[Datagram]:
     Raises:
         ValueError: There are more than `MAX_CHUNKS`.
     """
-    room = longest - HEADER.size - PREVIOUS.size - CHUNK.size - (TRAILER if signed else 0)
-    if len(one.body) <= room + CHUNK.size + (PREVIOUS.size if one.previous == one.offset - 1 else 0):
+    if len(one.body) <= room_in(longest, signed=signed, gap=one.previous != one.offset - 1):
         yield one
         return
+    room = room_in(longest, signed=signed) - CHUNK.size
     parts = -(-len(one.body) // room)
     if parts > MAX_CHUNKS:
         raise ValueError(f"{len(one.body)} bytes take {parts} datagrams, the limit is {MAX_CHUNKS}")

@@ -4,12 +4,14 @@ import socket
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
-from ipaddress import AddressValueError, IPv4Address
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
 
 from nightwire.schemas import MendableError
 
 BUFFER = 16 << 20
 """Room that the kernel is asked for. [byte]  Linux gives net.core.rmem_max at most, root more."""
+MOST_GROUPS = 16
+"""Length of the prefix of the widest range of groups."""
 IP_MULTICAST_ALL = 49
 IP_ADD_SOURCE_MEMBERSHIP = 39
 SO_RCVBUFFORCE = 33
@@ -63,6 +65,23 @@ def parse_group(text: str, interface: str | None = None) -> GroupAddress:
     found = GroupAddress(str(address), number, interface or "", sender)
     interface_address(found.interface)
     return found
+
+
+def parse_groups(text: str) -> list[str]:
+    """Return the groups that ``NETWORK/LENGTH:PORT`` names, but for its first and last address.
+
+    Raises:
+        GroupAddressError: It names none, or more than 65,534.
+    """
+    network, _, port = text.rpartition(":")
+    found = None
+    with suppress(ValueError):
+        found = IPv4Network(network)
+    if found is None or not found.is_multicast or found.prefixlen < MOST_GROUPS or not port.isdecimal():
+        raise GroupAddressError(
+            f"{text!r} is no range of multicast groups: write NETWORK/LENGTH:PORT, such as 239.10.0.0/24:5400"
+        )
+    return [parse_group(f"{one}:{port}").name for one in found.hosts()]
 
 
 def interface_address(interface: str) -> str:

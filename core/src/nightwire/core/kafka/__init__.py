@@ -8,6 +8,7 @@ from nightwire.core.kafka.clients import (
     STARTUP_ERRORS,
     TRANSIENT_ERRORS,
     admin,
+    asks_for_passwords,
     cluster_id,
     consumer,
     identity,
@@ -17,6 +18,7 @@ from nightwire.core.kafka.clients import (
     retry_while_unavailable,
 )
 from nightwire.core.kafka.entry import answering, enter
+from nightwire.core.kafka.fetching import MissingError, RecordFetcher
 from nightwire.core.kafka.group_offsets import GroupOffsets
 from nightwire.core.kafka.offset_tracker import OffsetTracker
 from nightwire.core.kafka.offsets import (
@@ -51,8 +53,10 @@ __all__ = [
     "DeliveryError",
     "GroupOffsets",
     "Headers",
+    "MissingError",
     "OffsetTracker",
     "Record",
+    "RecordFetcher",
     "TableFollower",
     "TopicPartition",
     "Watermarks",
@@ -60,6 +64,7 @@ __all__ = [
     "admin",
     "all_watermarks",
     "answering",
+    "asks_for_passwords",
     "check_rights",
     "cluster_id",
     "consumer",

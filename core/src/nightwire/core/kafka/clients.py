@@ -107,6 +107,11 @@ def identity(bootstrap: str) -> dict[str, str]:
     return known if named else stack_credentials(bootstrap) | known
 
 
+def asks_for_passwords(bootstrap: str) -> bool:
+    """Return whether we enter this Kafka with a name and a password, or a token."""
+    return identity(bootstrap).get("security.protocol", "").upper().startswith("SASL")
+
+
 def principal(bootstrap: str) -> str:
     """Return our user name at the Kafka at *bootstrap*; empty where none is set."""
     return identity(bootstrap).get("sasl.username", "")

@@ -21,6 +21,7 @@ from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
 from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
 from nightwire.directory.mediator.questions import Asked, asked
 from nightwire.directory.mediator.session import Session, text
+from nightwire.directory.mediator.stamps import AlertFetcher, picture
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry
 from nightwire.schemas.serving import RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
@@ -34,6 +35,9 @@ PING = 15.0
 SESSIONS, SESSIONS_OF_ONE = 128, 32
 PUBLISHERS, AT_ONCE, AT_ONCE_OF_ONE = 64, 64, 16
 """Most writers that are kept, requests that write at once, and such of one user."""
+
+FETCHERS, FETCHERS_OF_ONE = 128, 32
+"""Most clients that fetch stamps, one a user and partition."""
 
 Answering = Callable[[Request], Awaitable[Response]]
 
@@ -54,6 +58,7 @@ class Mediator:
         self._bootstrap, self._decoder = bootstrap, AlertDecoder(SchemaRegistry(registry or None))
         self._sessions = Pool[Session](SESSIONS, SESSIONS_OF_ONE)
         self._publishers = Pool[Publisher](PUBLISHERS, 1)
+        self._fetchers = Pool[AlertFetcher](FETCHERS, FETCHERS_OF_ONE)
         self.ending: Callable[[], bool] = lambda: False
         self._writing = Counts[str | bytes]()
         labels = ["direction", "topic"]
@@ -68,6 +73,11 @@ class Mediator:
             ("GET", f"{path}/records", partial(self._read, gate)),
             ("POST", f"{path}/records", partial(self._publish, gate)),
             ("POST", f"{path}/commit", partial(self._commit, gate)),
+            (
+                "GET",
+                f"{path}/records/{{partition:int}}/{{offset:int}}/stamps/{{name}}",
+                partial(self._stamp, gate),
+            ),
         ]
 
     async def _read(self, gate: Gate, http: Request) -> Response:
@@ -151,6 +161,21 @@ class Mediator:
             raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
         await in_thread(partial(session.commit, question.after))
         return Response(status_code=204)
+
+    async def _stamp(self, gate: Gate, http: Request) -> Response:
+        """Answer with a stamp of the alert at an offset."""
+        who, named = await gate.login(http), http.path_params
+        _check_time(who)
+        place, offset = (named["topic"], named["partition"]), named["offset"]
+        key = Key(_user(who, http), place[0], member=str(place[1]))
+        fetcher = await self._fetchers.get(
+            key,
+            lambda: AlertFetcher(self._bootstrap, properties_of(gate.access, self._bootstrap, who), place),
+        )
+        message = await in_thread(partial(fetcher.record, offset))
+        media_type, body = await in_thread(partial(picture, message, self._decoder, named["name"]))
+        self._count("out", place[0], [len(body)])
+        return Response(body, media_type=media_type)
 
     async def _publish(self, gate: Gate, http: Request) -> Response:
         """Write a record, or a batch of them, and answer when Kafka has acknowledged."""

@@ -115,8 +115,14 @@ class Catalog:
         reasons = self._sources.forbidden(live)
         return {one: reasons[one.key] for one in live if one.key in reasons}
 
-    def unchanged(self, request: Mapping[str, Any]) -> int:
+    def unchanged(
+        self, request: Mapping[str, Any], is_current: Callable[[LiveFilter], bool] = lambda _: True
+    ) -> int:
         """Return the live version if *request* submits the same again, else 0.
+
+        Args:
+            request: The submission.
+            is_current: Whether a filter would become the same, now.
 
         Raises:
             KafkaException: Kafka does not answer.
@@ -126,7 +132,8 @@ class Catalog:
             owner, name = request["owner"], request["name"]
             version = known.live_version(owner, name)
             live = known.versions.get((owner, name, version), {})
-            return version if all(live.get(part) == request[part] for part in SUBMITTED) else 0
+            same = all(live.get(part) == request[part] for part in SUBMITTED)
+            return version if same and is_current(to_filter(live)) else 0
 
     def enable(self, owner: str, name: str, version: int = 0) -> int:
         """Make a version live that was accepted before; return it, 0 when there is none such.

@@ -6,6 +6,7 @@ The engine examines what is submitted, and `nightwire filter test` what will be.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from nightwire.filters.admission.catalogue_names import with_versions
 from nightwire.filters.admission.known_schemas import known_schemas
 from nightwire.filters.admission.text_process import compile_apart
 from nightwire.filters.admission.transform_check import Request, schema_mismatches, surveys_of
@@ -48,7 +49,7 @@ def examine(request: Request, samples: Sequence[Sample], trials: TrialRunner) ->
     Raises:
         FilterError: It is no filter.
     """
-    compilation = compile_apart(request)
+    compilation = with_versions(compile_apart(request), request["owner"], trials.catalogues)
     if reasons := schema_mismatches(request, load_facts(compilation.facts).adds, trials.registry):
         return Examination(compilation, reasons)
     if compilation.program is None and (reason := trials.missing_sandbox()):
@@ -94,7 +95,7 @@ def row_filter(names: tuple[str, str, int, str, str], facts: TextFacts, transfor
         transform: Its function that computes what is added; empty for none.
     """
     bare = RowFilter(*names, named_columns(facts), None, transform, facts.imports)
-    return replace(bare, columns=facts.columns, canonical=facts.canonical)
+    return replace(bare, columns=facts.columns, canonical=facts.canonical, matches=facts.matches)
 
 
 def lane_remark(owner: str, tried: Examination, load: LaneLoad) -> str:

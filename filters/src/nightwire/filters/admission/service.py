@@ -7,9 +7,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from nightwire.core.access import may_read
+from nightwire.core.catalogues import CatalogueError, CatalogueStore
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.admission.catalogue_names import is_current, keep_watchlist
 from nightwire.filters.admission.examination import examine, lane_remark
 from nightwire.filters.admission.transform_check import (
     Request,
@@ -22,6 +24,7 @@ from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
 from nightwire.filters.model.lanes import NEWEST, SUSPEND, LaneLoad
+from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
 from nightwire.schemas import meant, surveys
@@ -57,6 +60,7 @@ class SubmissionService:
         computes: Whether the engine has a sandbox for the functions of transforms.
         backfills: The backfills on disk; None where this engine does none.
         load: Returns what is asked of the slow lanes.
+        catalogues: Those that filters may ask for; None for none.
     """
 
     bootstrap: str
@@ -68,10 +72,11 @@ class SubmissionService:
     computes: bool = True
     backfills: BackfillJobs | None = None
     load: Callable[[], LaneLoad] = LaneLoad
+    catalogues: CatalogueStore | None = None
 
     @cached_property
     def _trials(self) -> TrialRunner:
-        return TrialRunner(self.registry, self.schemas, self.policy, self.strength)
+        return TrialRunner(self.registry, self.schemas, self.policy, self.strength, self.catalogues)
 
     def close(self) -> None:
         """End the sandbox of the trials."""
@@ -109,7 +114,9 @@ class SubmissionService:
     def _submit(self, request: Request) -> Reply:
         if reasons := self._refusals(request):
             return False, 0, reasons
-        if not request["backfill"] and (version := self.catalog.unchanged(request)):
+        if reason := self._take_watchlist(request):
+            return False, 0, [reason]
+        if not request["backfill"] and (version := self.catalog.unchanged(request, self._is_current)):
             return True, version, ["unchanged: it was live already"]
         tried = examine(request, self._samples(request), self._trials)
         if tried.refusals:
@@ -119,6 +126,22 @@ class SubmissionService:
         version = self.catalog.accept(request, tried.compilation, tried.cost_us, ask)
         lane = lane_remark(request["owner"], tried, self.load())
         return True, version, [*tried.remarks, lane, *_backfill_remark(request)]
+
+    def _take_watchlist(self, request: Request) -> str | None:
+        """Keep the owner's catalogue that comes with a request; return why it is refused."""
+        if not request["watchlist"]:
+            return None
+        if self.catalogues is None:
+            return "this engine has no catalogues: submit it without a watchlist"
+        try:
+            keep_watchlist(self.catalogues, request)
+        except CatalogueError as error:
+            return f"its watchlist: {error}"
+        return None
+
+    def _is_current(self, live: LiveFilter) -> bool:
+        matches = live.text_facts.matches
+        return not matches or (self.catalogues is not None and is_current(matches, self.catalogues))
 
     def _refusals(self, request: Request) -> list[str]:
         """Return the reasons for which a submission is refused before it is compiled."""

@@ -12,13 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.filters.evaluation.rowwise import check_added
 from nightwire.filters.language import Program, evaluate
 from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.model.transform import AddedField
-from nightwire.filters.reading.decode import decode_columns, decode_table
+from nightwire.filters.reading.decode import decode_batch, decode_columns
+from nightwire.filters.reading.matches import as_asked, with_matches
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
 from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, SchemaRegistry, survey
@@ -138,13 +140,15 @@ class TrialRunner:
         cache: Folder in which schemas are kept; None for the user's.
         policy: The operator's conditions.
         strength: Strength of the sandbox.
+        catalogues: Those that filters may ask for; None for none.
     """
 
     def __init__(
-        self, registry: str | None, cache: Path | None, policy: AdmissionPolicy, strength: Strength = "strong"
-    ) -> None:
+        self, registry: str | None, cache: Path | None, policy: AdmissionPolicy,
+        strength: Strength = "strong", catalogues: CatalogueStore | None = None,
+    ) -> None:  # fmt: skip
         self.registry = SchemaRegistry(registry, cache_dir=cache)
-        self.policy, self._strength = policy, strength
+        self.policy, self._strength, self.catalogues = policy, strength, catalogues
         self._sandbox: Sandbox | None = None
 
     def close(self) -> None:
@@ -183,8 +187,9 @@ class TrialRunner:
 
     def _by_columns(self, one: RowFilter, program: Program, name: str, values: Sequence[bytes]) -> Trial:
         try:
-            table, _ = decode_table(values, program.names, name, AlertDecoder(self.registry))
+            batch, _ = decode_batch(values, program.names, name, AlertDecoder(self.registry))
             began = time.thread_time()
+            table = AlertTable(self.matched(batch, program.names, name), survey(name))
             verdicts = evaluate(program, table)
         except KeyError as error:
             return Trial(broken=f"alerts of survey {name} have no {error.args[0]}")
@@ -223,13 +228,18 @@ class TrialRunner:
             SandboxError: No process can be had.
         """
         given: dict[str, Any] = {"values": values, "schemas": schemas} if one.fields is None else {}
-        paths = AlertTable.fields(one.fields or one.canonical, survey(name))
+        paths = AlertTable.fields([*(one.fields or one.canonical), *one.matches], survey(name))
         try:
-            given["batch"] = decode_columns(AlertDecoder(self.registry), values, paths, patience=0.0).batch
+            batch = decode_columns(AlertDecoder(self.registry), values, paths, patience=0.0).batch
+            given["batch"] = as_asked(self.matched(batch, one.matches, name), one.matches)
         except NoColumn:
             if one.fields is not None:
                 raise
         return self.sandbox().judge([one], name, **given)[one.key]
+
+    def matched(self, batch: Any, names: Iterable[str], name: str) -> Any:
+        """Return alerts of a survey with what catalogues add to them."""
+        return batch if self.catalogues is None else with_matches(batch, names, name, self.catalogues)
 
     def _top_level(self, one: RowFilter) -> Trial:
         """Run the top level of the filter's source, while there are no alerts to try it on."""

@@ -47,6 +47,7 @@ def submit(
     drop: str | Sequence[str] = (), mean: str | Sequence[str] = (), lite: bool = False,
     transform: Filter | None = None, backfill: str = "", trial: bool = True, timeout: float = 60.0,
     bootstrap: str | None = None, columns: Sequence[str] = (),
+    watchlist: str | Path = "", radius: float = 2.0,
 ) -> Submitted:  # fmt: skip
     """Make a function of this notebook or script, or an SQL condition, a live filter.
 
@@ -71,6 +72,9 @@ def submit(
         bootstrap: Kafka's address; by default the environment's, else the running stack's.
         columns: Columns that are the function's arguments, as pandas Series: canonical names or
             dotted paths; by default what the constant ``COLUMNS`` says.
+        watchlist: File of targets (CSV, Parquet, FITS, VOTable): only alerts near them are asked
+            about.
+        radius: Largest separation from a target. [arcsec]
 
     Raises:
         FilterError: It is refused; the reasons say why.
@@ -78,16 +82,21 @@ def submit(
         NoStackError: There is no Kafka.
         ValueError: *backfill* is no duration.
     """
+    from nightwire.core.catalogues import Columns
     from nightwire.core.cli import parse_duration
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import default_owner, send_request
     from nightwire.filters.authoring.default_survey import default_survey
+    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
     from nightwire.filters.model.transform import with_light_form
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
     submission, kafka = _submission(keep, transform, columns), enter(find_endpoints(bootstrap).kafka)
+    if watchlist:
+        text, _ = watchlist_text(Path(watchlist), Columns())
+        submission = near_targets(submission, f"{owner}/{name}", radius, text)
     survey = survey or _survey_of(keep) or default_survey(kafka, sources=_listed(source))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
     light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)

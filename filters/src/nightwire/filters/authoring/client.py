@@ -53,6 +53,7 @@ class Submission:
         backfill: Length of the past that it judges as well. [ms]
         trial: Whether it is tried on recent alerts.
         behind: What becomes of it where the slow lane cannot keep up, ``newest`` or ``suspend``.
+        watchlist: The owner's catalogue ``owner/name`` that it asks for, as CSV; empty for none.
     """
 
     language: str
@@ -69,6 +70,7 @@ class Submission:
     backfill: int = 0
     trial: bool = True
     behind: str = "newest"
+    watchlist: bytes = b""
 
     def fields(self) -> dict[str, Any]:
         """Return the fields of the request's record."""

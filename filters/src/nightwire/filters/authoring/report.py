@@ -5,8 +5,9 @@ Python is judged in the sandbox (`sandboxed`), and SQL over columns, as the engi
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from nightwire.filters.language import (
     sql_conditions,
 )
 from nightwire.filters.language.vector import NoColumn
-from nightwire.filters.reading.decode import decode_table
+from nightwire.filters.reading.decode import decode_batch
 from nightwire.filters.reading.recent import Sample
-from nightwire.schemas import AlertDecoder, AlertView, SchemaRegistry, survey
+from nightwire.schemas import AlertDecoder, AlertTable, AlertView, SchemaRegistry, survey
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,18 @@ def with_owner_lines(found: Report, names: SourceMap) -> Report:
     return replace(found, judged=judged, remarks=names.translate(found.remarks))
 
 
-def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], registry: SchemaRegistry) -> Report:
+def sql_report(
+    condition: str, of_survey: str, samples: Sequence[Sample], registry: SchemaRegistry,
+    matched: Callable[[Any], Any] = lambda batch: batch,
+) -> Report:  # fmt: skip
     """Judge *samples*, a survey's alerts, by an SQL condition.
+
+    Args:
+        condition: The condition.
+        of_survey: Whose alerts.
+        samples: The alerts.
+        registry: Knows their schemas.
+        matched: Adds to their columns what catalogues do.
 
     Raises:
         FilterError: It is no condition, or reads what these alerts do not have.
@@ -125,7 +136,8 @@ def sql_report(condition: str, of_survey: str, samples: Sequence[Sample], regist
     names = {name for program in programs for name in program.names}
     began = time.perf_counter()
     try:
-        table, rows = decode_table(values, names, of_survey, decoder)
+        batch, rows = decode_batch(values, names, of_survey, decoder)
+        table = AlertTable(matched(batch), survey(of_survey))
         whole = evaluate(programs[0], table).passed
         cost = 1e6 * (time.perf_counter() - began) / max(1, len(rows))
         each = [evaluate(program, table).passed for program in programs[1:]]

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.core.catalogues import catalogues_here
 from nightwire.filters.admission.examination import Examination, examine, lane_remark, row_filter
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
+from nightwire.filters.authoring.client import default_owner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.language import FilterError, instrumented_copy
 from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.lanes import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
+from nightwire.filters.reading.matches import as_asked
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError
 from nightwire.schemas import AlertDecoder, AlertView, survey
@@ -44,13 +47,13 @@ def try_submission(
     Raises:
         FilterError: It is no filter, or cannot be tried here.
     """
-    request = {**request, "owner": "me", "name": request["entry"] or "condition"}
-    trials = TrialRunner(registry, None, POLICY, "weak")
+    request = {**request, "owner": default_owner(), "name": request["entry"] or "condition"}
+    trials = TrialRunner(registry, None, POLICY, "weak", catalogues_here())
     try:
         some = samples[:: -(-len(samples) // PORTION) or 1]
         examination = examine(request, some if examined is None else examined, trials)
         if request["language"] == "sql":
-            found = sql_report(request["source"], request["survey"], samples, trials.registry)
+            found = _sql_report(request, samples, trials, load_facts(examination.compilation.facts))
         else:
             found = _python_report(request, samples, trials, load_facts(examination.compilation.facts))
     except SandboxError as error:
@@ -58,6 +61,17 @@ def try_submission(
     finally:
         trials.close()
     return replace(found, remarks=[verdict(examination), *examination.compilation.remark_lines])
+
+
+def _sql_report(
+    request: Mapping[str, Any], samples: Sequence[Sample], trials: TrialRunner, facts: TextFacts
+) -> Report:
+    name, matches = request["survey"], facts.matches
+
+    def matched(batch: Any) -> Any:
+        return as_asked(trials.matched(batch, matches, name), matches)
+
+    return sql_report(request["source"], name, samples, trials.registry, matched)
 
 
 def verdict(examination: Examination) -> str:

@@ -1,7 +1,8 @@
 """The verbs that ask the engine for a change: submit, enable, disable, rollback, remove."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ from nightwire.filters.cli.options import (
 
 if TYPE_CHECKING:
     from nightwire.filters.authoring.client import Submission
+
+    Near = Callable[[Submission | None], Submission]
 
 
 @click.command()
@@ -77,12 +80,22 @@ if TYPE_CHECKING:
     "suspend it.",
 )  # fmt: skip
 @click.option(
+    "--watchlist", type=click.Path(dir_okay=False, path_type=Path), metavar="TARGETS",
+    help="Alerts near the targets in this file alone: CSV, Parquet, FITS or VOTable, with ra and dec [deg].  "
+    "Without FILE and --sql all of them.",
+)  # fmt: skip
+@click.option(
+    "--radius", default=2.0, show_default=True, type=float, metavar="ARCSEC", help="… and so near. [arcsec]"
+)
+@click.option("--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along.")
+@click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
 )
 @request_options
 def submit(
     file: Path | None, name: str, owner: str | None, timeout: float, bootstrap: str | None, wait: bool,
-    survey: str | None, sources: Sequence[str], **options: Any,
+    survey: str | None, sources: Sequence[str], watchlist: Path | None, radius: float, watchlist_columns: str,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Make the function in FILE (.ipynb, .py), or the condition in FILE (.sql) or --sql, live.
 
@@ -97,6 +110,7 @@ def submit(
       nightwire filter submit rising.py --name rising --backfill 1d --wait
       nightwire filter submit --sql "WHERE magnitude < 19 AND snr > 10" --name bright
       nightwire filter submit red.py --name red --source filter.alice.bright
+      nightwire filter submit --watchlist targets.csv --radius 2 --name targets
     """
     from nightwire.filters.authoring.client import file_source_map
     from nightwire.filters.language import FilterError
@@ -106,7 +120,8 @@ def submit(
     try:
         topic = filter_topic(owner, name)
         survey = survey_or_default(survey, bootstrap, file, sources)
-        submission = _submission(file, survey=survey, sources=sources, **options)
+        near = _near(watchlist, listed_columns(watchlist_columns), f"{owner}/{name}", radius)
+        submission = _submission(file, near, survey=survey, sources=sources, **options)
     except (FilterError, NameError_) as error:
         exit_refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
     answer = _ask(bootstrap, "submit", owner, name, timeout, **submission.fields())
@@ -119,12 +134,29 @@ def submit(
         _await_backfill(bootstrap, owner, name, answer["version"])
 
 
+def _near(file: Path | None, columns: Sequence[str], catalogue: str, radius: float) -> "Near | None":
+    """Return what has a submission ask for alerts near the targets in *file*; None for no file.
+
+    Raises:
+        FilterError: It is no watchlist.
+    """
+    from nightwire.core.catalogues import Columns
+    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
+
+    if file is None:
+        return None
+    text, remark = watchlist_text(file, Columns(kept=tuple(columns)))
+    if remark:
+        click.echo(f"{file.name}: {remark}", err=True)
+    return partial(near_targets, catalogue=catalogue, radius=radius, text=text)
+
+
 def _submission(
-    file: Path | None, *, sql: str | None, entry: str | None, columns: str | None, transform: str,
-    survey: str, drop: Sequence[str], means: Sequence[str], lite: bool, backfill: float | None,
-    no_trial: bool, **fields: Any,
+    file: Path | None, near: "Near | None", *, sql: str | None,
+    entry: str | None, columns: str | None, transform: str, survey: str, drop: Sequence[str],
+    means: Sequence[str], lite: bool, backfill: float | None, no_trial: bool, **fields: Any,
 ) -> "Submission":  # fmt: skip
-    """Return what the options of `submit` say.
+    """Return what the options of `submit` say; *near* has it ask for alerts near targets.
 
     Raises:
         FilterError: It is no filter.
@@ -134,7 +166,11 @@ def _submission(
     from nightwire.filters.language import FilterError
     from nightwire.filters.model.transform import with_light_form
 
-    submission = file_submission(file, sql, entry, transform, listed_columns(columns))
+    if near is not None and file is None and sql is None:
+        submission = near(None)
+    else:
+        submission = file_submission(file, sql, entry, transform, listed_columns(columns))
+        submission = submission if near is None else near(submission)
     try:
         light = with_light_form(survey, drop, means, light=lite)
     except FilterError as error:

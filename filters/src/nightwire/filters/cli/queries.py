@@ -13,6 +13,7 @@ from nightwire.filters.model.filter_set import FilterSet
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.schemas import DecodeError, records
 from nightwire.schemas.records import Record
+from nightwire.schemas.survey_model import MATCH_MARK, MatchName
 from nightwire.schemas.topics import FILTERS, answers, filter_topic, requests
 
 
@@ -119,16 +120,24 @@ def version_lines(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
     state = filter_state(known, owner, name) if shown_version(known, owner, name) == version else "not live"
     cap = f"at most {record['cap']} alerts a visit, {record['choice']}" if record["cap"] else "no cap"
     reads = record["fields"] or (fields_read(record["source"], record["entry"]) if record["entry"] else [])
+    own = [path for path in reads if not path.startswith(MATCH_MARK)]
     judged = ["judged over columns"] if record["program"] else [
         "judged row by row", *(f"  because {remark}" for remark in record["remarks"])
     ]  # fmt: skip
     return [
         f"{owner}/{name} version {version}, {state}, survey {record['survey']}, {record['submitted']}",
         *([f"judges {', '.join(record['sources'])}"] if record["sources"] else []),
-        f"reads {', '.join(reads) or 'nothing that can be seen'}; {cap}",
+        f"reads {', '.join(own) or 'nothing that can be seen'}; {cap}",
+        *_match_lines(record),
         *_transform_lines(record),
         *judged,
     ]
+
+
+def _match_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the catalogues that a filter asks for, in the versions that it was accepted with."""
+    for one in map(MatchName.parse, load_facts(record["facts"]).matches):
+        yield f"asks {one.call} of version {one.version}"
 
 
 def _transform_lines(record: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
 from nightwire.core import kafka
+from nightwire.core.catalogues import catalogues_of
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import Stop
 from nightwire.filters.admission.catalog import Catalog
@@ -68,7 +69,7 @@ def start_services(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
         "strong" if settings.sandbox == "strong" else "weak",
         computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
-        load=lanes.load,
+        load=lanes.load, catalogues=catalogues_of(settings.state),
     )  # fmt: skip
     RequestConsumer(
         settings.bootstrap, engineer, stop, lambda outcome: metrics.requests.labels(outcome).inc()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nightwire.core.catalogues import catalogues_of
 from nightwire.filters.admission.trial import AdmissionPolicy
 from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
@@ -53,4 +54,5 @@ class EngineSettings:
     def options(self) -> dict[str, str]:
         """Return them as options of the data source."""
         names = ("bootstrap", "registry", "state", "batch", "tasks", "budget", "deadline", "sandbox")
-        return {name: str(getattr(self, name)) for name in names}
+        catalogues = str(catalogues_of(self.state).folder)
+        return {name: str(getattr(self, name)) for name in names} | {"catalogues": catalogues}

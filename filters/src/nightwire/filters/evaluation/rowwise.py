@@ -10,7 +10,8 @@ from nightwire.filters.evaluation.cpu_budget import CpuBudget
 from nightwire.filters.evaluation.results import Verdict
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.transform import AddedField, parse_added
-from nightwire.filters.reading.alerts import Alerts
+from nightwire.filters.reading.alerts import Alerts, with_batch
+from nightwire.filters.reading.matches import as_asked, asks_own, versions_of
 from nightwire.filters.reading.requirements import NumberedFilter
 from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
 from nightwire.schemas import AlertTable, survey
@@ -72,6 +73,39 @@ def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
     facts = live.text_facts
     imports = facts.imports if live.facts else None
     return RowFilter(*named, fields, cpu_s, live.transform, imports, facts.columns, facts.canonical)
+
+
+def in_rounds(judge: RowJudge) -> RowJudge:
+    """Return a judge that gives filters the matches that each of them asks for, by its own names.
+
+    Filters are judged in as few rounds as there are versions of one catalogue in use; those of an
+    owner who asks for catalogues of his own in rounds of their own, which no other owner sees.
+    """
+
+    def judged(alerts: Alerts, filters: Sequence[NumberedFilter]) -> list[Verdict]:
+        verdicts: list[Verdict] = []
+        for matches, some in rounds(filters):
+            verdicts += judge(with_batch(alerts, as_asked(alerts.batch, [*matches.values()])), some)
+        return verdicts
+
+    return judged
+
+
+def rounds(filters: Sequence[NumberedFilter]) -> list[tuple[dict[str, str], list[NumberedFilter]]]:
+    """Return which filters are judged together, and the matches that they ask for.  Pure."""
+    found: dict[str, list[tuple[dict[str, str], list[NumberedFilter]]]] = {}
+    for one in filters:
+        asked = versions_of(one[1].text_facts.matches)
+        there = found.setdefault(one[1].owner if asks_own(asked) else "", [])
+        fitting = (
+            known for known in there if all(known[0].get(name, it) == it for name, it in asked.items())
+        )
+        if (chosen := next(fitting, None)) is None:
+            chosen = ({}, [])
+            there.append(chosen)
+        chosen[0].update(asked)
+        chosen[1].append(one)
+    return [one for some in found.values() for one in some]
 
 
 def check_added(outcome: Outcome, adds: Sequence[AddedField]) -> Outcome:

@@ -15,12 +15,19 @@ from typing import Any
 
 import pyarrow as pa
 
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
 from nightwire.filters.evaluation.in_process import judge_in_process
 from nightwire.filters.evaluation.probing import Prober
 from nightwire.filters.evaluation.results import Verdict, added_rows, at_rows, count_range, passed_rows
-from nightwire.filters.evaluation.rowwise import RowJudge, judge_in_sandbox, judge_nothing, take_rows
+from nightwire.filters.evaluation.rowwise import (
+    RowJudge,
+    in_rounds,
+    judge_in_sandbox,
+    judge_nothing,
+    take_rows,
+)
 from nightwire.filters.evaluation.vectorized import judge_vectorized
 from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.chains import is_derived
@@ -28,9 +35,10 @@ from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts, rows_to_arrow
 from nightwire.filters.model.offsets import OffsetRange, chunks
 from nightwire.filters.model.text_facts import load_facts
-from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts
+from nightwire.filters.reading.alerts import Alerts, NewSchema, RecordSource, read_alerts, with_batch
 from nightwire.filters.reading.derived import fetch_groups
 from nightwire.filters.reading.fetch import range_consumer
+from nightwire.filters.reading.matches import MatchError, missing, with_matches
 from nightwire.filters.reading.requirements import (
     UNREAD,
     ColumnRequirements,
@@ -61,7 +69,7 @@ class Task:
     """The ranges that one task reads, and the version of the filter set that judges them.
 
     Of the derived topics, those that are *active* are read; others are passed over.  *owner* is
-    whose slow lane it is; empty for the quick one.
+    whose slow lane it is; empty for the quick one.  *catalogues* is their folder; empty for none.
     """
 
     bootstrap: str
@@ -73,6 +81,12 @@ class Task:
     sandbox: str = "strong"
     active: frozenset[str] = frozenset()
     owner: str = ""
+    catalogues: str = ""
+
+    @property
+    def store(self) -> CatalogueStore:
+        """The catalogues that filters may ask for."""
+        return CatalogueStore(Path(self.catalogues or self.state))
 
 
 def make_task(
@@ -85,7 +99,7 @@ def make_task(
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
         float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), active,
-        options.get("owner", ""),
+        options.get("owner", ""), options.get("catalogues", ""),
     )  # fmt: skip
 
 
@@ -144,8 +158,11 @@ def judge(
     """
     live = enumerate(_filters(task.state, task.filters, task.owner))
     filters = [(number, one) for number, one in live if one.wants(name, topic)]
-    defects = {number: _defect(one.program, one.facts, name) for number, one in filters}
-    alerts, verdicts = _judged(task, source, [one for one in filters if not defects[one[0]]], name, work)
+    defects = {
+        number: _defect(one.program, one.facts, name) or missing(one.text_facts.matches, task.store)
+        for number, one in filters
+    }
+    alerts, verdicts = _judged_by_able(task, source, filters, defects, name, work)
     verdicts = sorted(
         [*verdicts, *(_failed(number, why) for number, why in defects.items() if why)],
         key=lambda one: one.number,
@@ -155,6 +172,22 @@ def judge(
     yield rows_to_arrow(
         [*alerts.undecodable, *added_rows(verdicts, alerts.identities), *(one.row() for one in ranges)]
     )
+
+
+def _judged_by_able(
+    task: Task, source: RecordSource, filters: Sequence[NumberedFilter], defects: dict[int, str | None],
+    name: str, work: Sequence[OffsetRange],
+) -> tuple[Alerts, Sequence[Verdict]]:  # fmt: skip
+    """Return what `_judged` does of filters without defects; note those that come to light."""
+    while True:
+        able = [one for one in filters if not defects[one[0]]]
+        try:
+            return _judged(task, source, able, name, work)
+        except MatchError as error:
+            asking = [number for number, one in able if error.match in one.text_facts.matches]
+            if not asking:
+                raise
+            defects |= dict.fromkeys(asking, f"cannot be judged: {error}")
 
 
 @lru_cache(maxsize=4096)
@@ -187,6 +220,7 @@ def _judged(
     known = _known(name)
     while True:
         alerts, wanted = _read(source, filters, name, work, known)
+        alerts = with_batch(alerts, with_matches(alerts.batch, wanted.matches, name, task.store))
         began = time.monotonic()
         verdicts = sorted(_verdicts(task, alerts, wanted), key=lambda one: one.number)
         spent = time.monotonic() - began
@@ -286,11 +320,11 @@ def _rowwise_of(task: Task) -> RowJudge:
 @lru_cache(maxsize=2)
 def _rowwise(strength: str, budget: float, *, slow: bool) -> RowJudge:
     if strength == "none":
-        return judge_in_process(budget)
+        return in_rounds(judge_in_process(budget))
     limits = replace(SLOW_LIMITS if slow else Limits(), cpu_s=budget)
     try:
         sandbox = Sandbox("weak" if strength == "weak" else "strong", limits)
-        return judge_in_sandbox(sandbox, _cpu_budget(budget))
+        return in_rounds(judge_in_sandbox(sandbox, _cpu_budget(budget)))
     except NoSandboxError as error:
         return judge_nothing(f"cannot be judged here: {error}")
 

@@ -6,7 +6,7 @@ import re
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -252,6 +252,10 @@ class Program:
         """An upper bound of the work for one alert. [comparison of two numbers]"""
         return work(self.nodes, self.extents)
 
+    def renamed(self, names: Mapping[str, str]) -> "Program":
+        """Return it with other names of matches, as in `MatchName`: it is judged by these."""
+        return replace(self, nodes=tuple(_renamed(node, names) for node in self.nodes))
+
     def dumps(self) -> str:
         """Return it as JSON text, packed where that is long."""
         nodes = [_plain(node) for node in self.nodes]
@@ -310,6 +314,13 @@ def _unpacked(text: str) -> str:
         return text
     packed = b64decode(text.removeprefix(PACKED), validate=True)
     return zlib.decompressobj().decompress(packed, MAX_TEXT + 1).decode("utf-8", "replace")
+
+
+def _renamed(node: Node, names: Mapping[str, str]) -> Node:
+    if OPERATIONS[node[0]].takes != "f":
+        return node
+    record, dot, column = node[1].partition(".")
+    return (node[0], f"{names.get(record, record)}{dot}{column}")
 
 
 def _plain(node: Node) -> list[Any]:

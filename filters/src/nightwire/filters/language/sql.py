@@ -9,6 +9,7 @@ from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.language.program import MAX_CHOICES, NotCompilable, Program, is_constant
 from nightwire.filters.language.source import FilterError
 from nightwire.schemas import survey as survey_called
+from nightwire.schemas.survey_model import MatchName
 
 if TYPE_CHECKING:
     from nightwire.schemas import Survey
@@ -381,11 +382,34 @@ def _none_if(build: Builder, given: Sequence[int]) -> int:
     return case_node(build, sql_node(build, "==", *given), build.constant(None), given[0])
 
 
+def _match(build: Builder, given: Sequence[int]) -> int:
+    """Return a column of the nearest object of a catalogue; without a name, how far it is."""
+    values = [build.nodes[at][1] for at in given if build.nodes[at][0] == "const"]
+    catalogue, radius, column = [*values, "separation"][:3] if len(values) == len(given) else (None, 0, "")
+    if type(catalogue) is not str or type(radius) not in (int, float) or type(column) is not str:
+        raise build.refuse("MATCH takes constants: MATCH('gaia', 2), MATCH('gaia', 2, 'a column')")
+    try:
+        return build.leaf("sql.field", f"{MatchName.of(catalogue, radius)}.{column}")
+    except ValueError as error:
+        raise build.refuse(str(error)) from error
+
+
+def _in_moc(build: Builder, given: Sequence[int]) -> int:
+    """Return whether an alert lies within a map of the sky."""
+    node = build.nodes[given[0]]
+    if node[0] != "const" or type(node[1]) is not str:
+        raise build.refuse("IN_MOC takes the name of a map: IN_MOC('footprint')")
+    return build.leaf("sql.field", str(MatchName(node[1])))
+
+
 SPECIAL: Mapping[tuple[str, int], Callable[[Builder, Sequence[int]], int]] = {
     ("COALESCE", 0): _coalesce,
     ("IFNULL", 2): _coalesce,
     ("NULLIF", 2): _none_if,
     ("ROUND", 2): lambda build, given: sql_node(build, "round_to", *given),
     ("IF", 3): lambda build, given: case_node(build, *given),
+    ("MATCH", 2): _match,
+    ("MATCH", 3): _match,
+    ("IN_MOC", 1): _in_moc,
 }
 """Functions by name and number of arguments; 0 for any number."""

@@ -18,7 +18,7 @@ from nightwire.filters.language import (
 )
 from nightwire.filters.language.names.asked_fields import SHARED_LISTS
 from nightwire.filters.language.operations import CANONICAL
-from nightwire.filters.model.text_facts import text_facts
+from nightwire.filters.model.text_facts import matches_named, text_facts
 
 TABLE_ATTRIBUTES = frozenset({"frame", "values", "offsets", "counts", "alert", "min", "max", "sum", "mean"})
 """What tables of alerts, and their columns, have that alerts have not."""
@@ -76,8 +76,12 @@ def compile_request(request: Mapping[str, Any]) -> Compilation:
         if reasons := objections(request["source"], function):
             raise FilterError(*reasons)
     found = _compiled(request)
-    facts = text_facts(request, compiled=found.program is not None).dumps()
-    return replace(found, facts=facts, asked=_asked([*filter(None, functions)], request, found.program))
+    facts = text_facts(request, compiled=found.program is not None)
+    named = matches_named(found.program.names if found.program else ())
+    facts = replace(facts, matches=tuple(dict.fromkeys([*facts.matches, *named])))
+    return replace(
+        found, facts=facts.dumps(), asked=_asked([*filter(None, functions)], request, found.program)
+    )
 
 
 def _asked(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:

@@ -1,8 +1,8 @@
 """The facts of a filter's text, found once, when it is accepted: batches read no source.  Pure."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,13 +15,14 @@ from nightwire.filters.language import (
     compile_sql,
     imported_packages,
     instrumented_copy,
+    matches_called,
     mentioned_names,
     parsed,
     sql_conditions,
     without_surrogates,
 )
 from nightwire.filters.model.transform import AddedField, declared_fields
-from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MEASUREMENT_ATTRIBUTES
+from nightwire.schemas.survey_model import ALERT_ATTRIBUTES, MATCH_MARK, MEASUREMENT_ATTRIBUTES, MatchName
 
 MAX_PROBED = 100_000
 """Longest text whose conditions are told apart. [character]"""
@@ -45,6 +46,10 @@ class Probe:
     numbered: bool = False
     source: str = ""
 
+    def with_versions(self, names: Mapping[str, str]) -> "Probe":
+        """Return the same for catalogues in some versions."""
+        return replace(self, texts=tuple(one.renamed(names).dumps() for one in self.programs))
+
     @cached_property
     def programs(self) -> list[Program]:
         """The programs."""
@@ -62,6 +67,8 @@ class TextFacts:
         probe: What finds the condition that stopped an alert; None where they cannot be told apart.
         columns: Columns that it is given, none: a table; None where it is given alert by alert.
         canonical: The canonical values that it names, whatever else it may read.
+        matches: Catalogues and maps that it asks for (`MatchName`); once it is accepted, in the
+            versions that it was accepted with.
     """
 
     imports: frozenset[str] = frozenset()
@@ -70,6 +77,12 @@ class TextFacts:
     probe: Probe | None = None
     columns: tuple[str, ...] | None = None
     canonical: tuple[str, ...] = ()
+    matches: tuple[str, ...] = ()
+
+    def with_versions(self, names: Mapping[str, str]) -> "TextFacts":
+        """Return them with the versions of *matches*: a name with its version, by that without."""
+        matches = tuple(names.get(one, one) for one in self.matches)
+        return replace(self, matches=matches, probe=self.probe and self.probe.with_versions(names))
 
     def dumps(self) -> str:
         """Return them as JSON text."""
@@ -91,6 +104,7 @@ def load_facts(text: str) -> TextFacts:
         None if probe is None else Probe(**{key: _tupled(value) for key, value in probe.items()}),
         _tupled(columns),
         tuple(found.get("canonical", ())),
+        tuple(found.get("matches", ())),
     )
 
 
@@ -115,11 +129,19 @@ def text_facts(request: Mapping[str, Any], *, compiled: bool) -> TextFacts:
     functions = [name for name in (request["entry"], transform) if name]
     adds = declared_fields(request["source"]) if transform else ()
     columns, imports = column_arguments(tree, request["entry"]), imported_packages(tree)
+    matches = tuple(matches_called(tree))
     if columns is not None:
-        return TextFacts(imports | ({"pandas"} if columns else set()), all_names(tree), adds, None, columns)
+        imports |= {"pandas"} if columns else set()
+        return TextFacts(imports, all_names(tree), adds, None, columns, matches=matches)
     mentioned = None if compiled else mentioned_names(tree, *functions)
     canonical = () if compiled else tuple(canonical_mentioned(all_names(tree)))
-    return TextFacts(imports, mentioned, adds, probe, canonical=canonical)
+    return TextFacts(imports, mentioned, adds, probe, canonical=canonical, matches=matches)
+
+
+def matches_named(names: Iterable[str]) -> list[str]:
+    """Return the matches and maps that columns of some *names* belong to."""
+    found = (str(MatchName.parse(name)) for name in names if name.startswith(MATCH_MARK))
+    return [*dict.fromkeys(found)]
 
 
 CANONICAL = (*ALERT_ATTRIBUTES, "light_curve", "colour", "magnitudes", "healpix_at", "stamps")

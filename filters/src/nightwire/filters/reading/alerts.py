@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from nightwire.schemas import (
     UnknownSchemaError,
     survey,
 )
+from nightwire.schemas.survey_model import MATCH_MARK
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,25 @@ class Alerts:
     schemas: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     def views(self) -> list[Any]:
-        """Return the alerts as filters see them, decoded whole."""
-        return [self._view(value) for value in self.values]
+        """Return the alerts as filters see them, decoded whole, with what catalogues add."""
+        added = {one: read for one, read in self.table.readers.items() if one.startswith(MATCH_MARK)}
+        return [
+            self._view(value, {name: read(row) for name, read in added.items()})
+            for row, value in enumerate(self.values)
+        ]
 
-    def _view(self, value: bytes) -> Any:
+    def _view(self, value: bytes, added: Mapping[str, Any]) -> Any:
         try:
-            return survey(self.survey).view(self.decoder.decode(value).alert)
+            return survey(self.survey).view({**self.decoder.decode(value).alert, **added})
         except DecodeError as error:
             return MalformedAlert(error)
+
+
+def with_batch(alerts: Alerts, batch: Any) -> Alerts:
+    """Return *alerts* with other columns."""
+    if batch is alerts.batch:
+        return alerts
+    return replace(alerts, batch=batch, table=AlertTable(batch, survey(alerts.survey)))
 
 
 @dataclass

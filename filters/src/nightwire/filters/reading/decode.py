@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nightwire.filters.language.vector import NoColumn, columns_of, paths_read
 from nightwire.filters.reading.fetch import PATIENCE
-from nightwire.schemas import AlertDecoder, AlertTable, RegistryAwayError, survey
+from nightwire.schemas import AlertDecoder, RegistryAwayError, survey
 
 
 def decode_columns(
@@ -69,9 +69,9 @@ def _joins(tables: Sequence[Any], path: str) -> bool:
     return True
 
 
-def decode_table(
+def decode_batch(
     values: Sequence[bytes], names: Iterable[str], of_survey: str, decoder: AlertDecoder
-) -> tuple[AlertTable, Sequence[int]]:
+) -> tuple[Any, Sequence[int]]:
     """Return the columns that programs read of a survey's alerts, and the indices of these.
 
     Args:
@@ -87,4 +87,4 @@ def decode_table(
     described = survey(of_survey)
     paths = paths_read(names, values, described, decoder)
     found = decode_columns(decoder, values, paths, patience=0.0)
-    return AlertTable(found.batch, described), found.rows
+    return found.batch, found.rows

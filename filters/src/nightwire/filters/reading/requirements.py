@@ -14,6 +14,7 @@ from nightwire.filters.language import Program, SchemaFields, schema_fields
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.text_facts import TextFacts, canonical_mentioned
 from nightwire.schemas import AlertTable, survey
+from nightwire.schemas.survey_model import MATCH_MARK
 
 UNREAD = "among the fields that are read here"
 """What the error says of a field that was not read."""
@@ -27,7 +28,7 @@ def named_columns(facts: TextFacts) -> tuple[str, ...] | None:
     paths = [
         name for name in sorted(mentioned) if "." in name and all(map(str.isidentifier, name.split(".")))
     ]
-    return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *paths]))
+    return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *facts.matches, *paths]))
 
 
 PRESENCE = "?"
@@ -46,12 +47,14 @@ class ColumnRequirements:
         narrow: Filters that are judged alert by alert, from columns.
         wide: Filters that want the whole alert: it is not known what they read.
         fields: Dotted paths of all columns.
+        matches: Names of the columns and records that catalogues add to them.
     """
 
     programs: Sequence[NumberedFilter]
     narrow: Sequence[NumberedFilter]
     wide: Sequence[NumberedFilter]
     fields: Sequence[str]
+    matches: Sequence[str] = ()
 
 
 @dataclass
@@ -100,14 +103,15 @@ def column_requirements(
         read = fields_read(live, known)
         unfit = read is not None and not known.unfit.isdisjoint(column_paths(read, name))
         if read is None or (unfit and live.text_facts.columns is None):
-            names |= dict.fromkeys(live.text_facts.canonical)
+            names |= dict.fromkeys((*live.text_facts.canonical, *live.text_facts.matches))
             kinds[0 if not live.entry else 2].append((number, replace(live, fields=())))
         else:
             names |= dict.fromkeys(read)
             kinds[0 if live.program else 1].append((number, replace(live, fields=read)))
     records = tuple(one for one in names if one.endswith(PRESENCE))
     found = dict.fromkeys([*column_paths(tuple(names), name), *known.present(records, name)])
-    return ColumnRequirements(*kinds, [path for path in found if path not in known.unfit])
+    fields = [path for path in found if path not in known.unfit]
+    return ColumnRequirements(*kinds, fields, [one for one in names if one.startswith(MATCH_MARK)])
 
 
 def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | None:
@@ -122,7 +126,8 @@ def fields_read(live: LiveFilter, known: SurveyKnowledge) -> tuple[str, ...] | N
     if mentioned is None:
         return None
     own = (path for one in known.schemas.values() for path in one.mentioned(mentioned))
-    return tuple(dict.fromkeys(["id", *canonical_mentioned(mentioned), *own]))
+    canonical = canonical_mentioned(mentioned)
+    return tuple(dict.fromkeys(["id", *canonical, *live.text_facts.matches, *own]))
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ import numpy as np
 from nightwire.filters.language import FilterError, rank_of
 from nightwire.filters.sandbox.protocol import PASSED, REJECTED
 from nightwire.schemas import AlertTable, Column
+from nightwire.schemas.survey_model import NOT_MATCHED, MatchName
 
 Array = np.ndarray[Any, Any]
 
@@ -49,11 +50,41 @@ class AlertColumns:
         """The same with the alert's own measurement."""
         return PointColumns(self._table, "light_curve")
 
+    def match(self, catalogue: str, radius: float) -> "MatchColumns":
+        """Return the nearest objects of a catalogue within a radius [arcsec], as columns."""
+        return MatchColumns(self._table, MatchName.of(catalogue, radius))
+
+    def in_moc(self, name: str) -> Array:
+        """Return which alerts lie within a map of the sky: bool."""
+        return _added(self._table, MatchName(name), str(MatchName(name)))  # type: ignore[no-any-return]
+
     def frame(self, *names: str) -> Any:
         """Return columns as a pandas DataFrame."""
         import pandas as pd
 
         return pd.DataFrame({name: series(self[name]) for name in names})
+
+
+class MatchColumns:
+    """The nearest objects of a catalogue, a column of which is an array as those of alerts are.
+
+    Args:
+        table: Has the columns.
+        name: Of the match.
+    """
+
+    def __init__(self, table: AlertTable, name: MatchName) -> None:
+        self._table, self._name = table, name
+
+    def __getitem__(self, column: str) -> Any:
+        return _added(self._table, self._name, f"{self._name}.{column}")
+
+
+def _added(table: AlertTable, name: MatchName, column: str) -> Any:
+    try:
+        return values_of(table[column])
+    except KeyError:
+        raise KeyError(f"{name.call} has no such column, or {NOT_MATCHED}") from None
 
 
 class PointColumns:

@@ -345,6 +345,14 @@ class TableValues:
         """Return a row's points, or None."""
         return None if self._history is None else self._history.points_of(row)
 
+    def added(self, name: str, row: int) -> Any:
+        """Return what a catalogue adds to a row.
+
+        Raises:
+            KeyError: The batch has it not.
+        """
+        return ({} if self._table is None else self._table.readers)[name](row)
+
     def curve(self, row: int) -> "dict[str, np.ndarray[Any, Any]] | None":
         """Return a row's light curve, or None."""
         if self._table is None or any(
@@ -388,6 +396,9 @@ class WholeAlertView(AlertView):
     def _own_history(self) -> list[Point]:
         found = self._table_values.points(self._row)
         return super()._own_history() if found is None else found
+
+    def _own_added(self, name: str) -> Any:
+        return self._table_values.added(name, self._row)
 
     def light_curve(self) -> "dict[str, np.ndarray[Any, Any]]":
         """As `AlertView.light_curve`."""

@@ -38,6 +38,7 @@ class RowFilter:
         columns: Columns that it is given, many alerts at once, none: a table; None: it is given
             alert by alert.
         canonical: The canonical values that it names, where *fields* does not say what it reads.
+        matches: What catalogues add to its alerts (`MatchName`).
     """
 
     owner: str
@@ -51,6 +52,7 @@ class RowFilter:
     imports: frozenset[str] | None = None
     columns: tuple[str, ...] | None = None
     canonical: tuple[str, ...] = ()
+    matches: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -25,7 +25,8 @@ class FilterSource(DataSource):
 
     Options: bootstrap, registry, state (directory), batch (records), tasks, budget (s per filter
         and task),
-    deadline (longest that a visit is held, s), sandbox (strong, weak or none).
+    deadline (longest that a visit is held, s), sandbox (strong, weak or none), catalogues
+        (directory).
     """
 
     @classmethod

@@ -3,12 +3,13 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.cli import Meter, progress
 from nightwire.core.kafka import login, retry_while_unavailable
 from nightwire.core.presence import metrics_at, registered
@@ -142,7 +143,13 @@ def run_ingest(plan: Plan, where: IngestSettings, *, metrics_port: int, quiet: b
         transformer = Transformer(described, schemas, plan.source, as_is=plan.as_is)
         batcher = Batcher(transformer, SchemaPatience(plan.patience), time.monotonic)
         sink = _sink(plan, where.target.kafka, stop)
-        with _source(plan, where, sink) as source, progress(None, "alerts", quiet=quiet) as meter:
+        sink.channels = channels = ChannelCopies(where.target.kafka, alerts(plan.survey), plan.survey, ours)
+        with (
+            _source(plan, where, sink) as source,
+            closing(channels),
+            progress(None, "alerts", quiet=quiet) as meter,
+        ):
+            channels.start()
             ingest = Ingest(plan, source, batcher, sink, metrics, meter, stop)
             ingest.run()
     log.info("mirrored %d records as %d alerts", ingest.counts.delivered, ingest.counts.alerts)

@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nightwire.core.accounting import Account, from_record, send_to_dead_letters, write_account
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.kafka import (
     MAX_MESSAGE,
     DeliveryError,
@@ -39,6 +40,8 @@ STOP_TIMEOUT = 30.0
 """How long a stopping process waits for a Kafka that is away. [s]"""
 MAX_DEAD_LETTER = MAX_MESSAGE - (64 << 10)
 """Most bytes of a record that go to `dead-letters`."""
+
+Delivered = Callable[[Message], None]
 
 FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 """Another producer of our name has begun, or Kafka aborted our transaction."""
@@ -192,6 +195,7 @@ class TransactionalSink:
         clock: Gives the time, UTC.
         positions: How far the source is mirrored.
         visits: The visits of the stream.
+        channels: Copies what was committed to the topic's channels.
     """
 
     client: Producer
@@ -201,6 +205,7 @@ class TransactionalSink:
     clock: Callable[[], datetime] = utc_now
     positions: SourcePositions = field(default_factory=lambda: SourcePositions(""))
     visits: MirroredVisits = field(default_factory=lambda: MirroredVisits("", {}, quiet=0.0, now=0.0))
+    channels: ChannelCopies | None = None
 
     def open(self) -> None:
         """Abort what an earlier process left unfinished, and fence it off where it still runs.
@@ -266,8 +271,9 @@ class TransactionalSink:
 
     def _transaction(self, writer: TransactionWriter, items: Sequence[Item]) -> None:
         counted = self.visits.counts_by_visit(_visits(items), self.clock())
+        written: list[tuple[Message, Headers]] = []
         for item in items:
-            self._write(writer, item, counted)
+            self._write(writer, item, counted, written)
         writer.flush()  # now their offsets are known
         now = time.monotonic()
         closed = self._write_visits(writer, counted, now)
@@ -277,8 +283,16 @@ class TransactionalSink:
         self._retry(self.client.commit_transaction)
         self.positions.keep(accounts)
         self.visits.keep(counted, closed, now)
+        if self.channels is not None and self.channels.active:
+            self.channels.committed(written)
 
-    def _write(self, writer: TransactionWriter, item: Item, counted: dict[int, VisitCounts]) -> None:
+    def _write(
+        self,
+        writer: TransactionWriter,
+        item: Item,
+        counted: dict[int, VisitCounts],
+        written: list[tuple[Message, Headers]],
+    ) -> None:
         if item.dead_letter_reason is not None:
             reason, source = item.dead_letter_reason, f"{self.survey}/{self.source}/{item.where}"
             if len(item.value) > MAX_DEAD_LETTER:
@@ -292,8 +306,14 @@ class TransactionalSink:
                 key=item.key,
                 headers=item.headers,
             )
+
+        def take(message: Message, headers: Headers) -> None:
+            written.append((message, headers))
+
         for one in item.outputs:
-            count = None if one.visit is None else counted[one.visit].delivered
+            count: Delivered | None = None if one.visit is None else counted[one.visit].delivered
+            if self.channels is not None:
+                count = self.channels.after(count, one.headers, take)
             topic = topics.alerts(self.survey)
             writer.write(topic, one.value, key=one.key, headers=one.headers, on_delivered=count)
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.kafka import MAX_MESSAGE, DeliveryError, Record, Writer
 from nightwire.producer.spool.spool import Spool
 from nightwire.producer.spool.spooling import SpoolingWriter
@@ -59,6 +60,7 @@ class AlertWriter:
         spool: Where alerts wait while Kafka is away; None = errors of delivery are raised instead.
         options: How to write.
         check: Is called when all is acknowledged; raises where that is worth nothing.
+        channels: Copies what is written to the topic's channels; `close` ends it.
     """
 
     def __init__(
@@ -72,10 +74,11 @@ class AlertWriter:
         spool: Spool | None = None,
         options: WriterOptions = WriterOptions(),
         check: Callable[[], None] = lambda: None,
+        channels: ChannelCopies | None = None,
     ) -> None:
         self._survey, self._codec = survey, codec
         self._format = options.message_format or WireFormat(schema_id)
-        self._check = check
+        self._check, self._channels = check, channels
         self._test_headers = [TEST_HEADER] if options.test else []
         self.topic = topic or topics.alerts(survey.name)
         self._spooling = None if spool is None else SpoolingWriter(producer, spool)
@@ -181,6 +184,8 @@ class AlertWriter:
         """
         headers = [] if visit is None else [(VISIT_HEADER, str(visit).encode())]
         headers += self._test_headers + self._format.headers()
+        if self._channels is not None:
+            on_delivered = self._channels.after(on_delivered, headers)
         if self._spooling is not None:
             record = Record(self.topic, alert.value, alert.key, headers, (), on_delivered, on_refused)
             self._spooling.put(record, visit=visit)
@@ -255,6 +260,8 @@ class AlertWriter:
         finally:
             if self._spooling is not None:
                 self._spooling.close()
+            if self._channels is not None:
+                self._channels.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """The canonical names of an alert's values, and the fields of a survey that they are made of."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nightwire.schemas.avro.plans.schema import Types, field_at, has_field, kind, parse
 from nightwire.schemas.survey_model.description import Measurement
@@ -34,6 +34,72 @@ DERIVED_SERIES = (*SERIES_ATTRIBUTES, "colour", "magnitudes")
 """What is made of all attributes of an alert's measurements."""
 PRESENCE_MARK = "?"
 """Ends the name that asks whether a record is there: ``diaObject?``."""
+MATCH_MARK = "@"
+"""Begins the name of what catalogues add to an alert: no field of a survey's begins so."""
+
+
+class MatchName(NamedTuple):
+    """The name of a record that a catalogue adds to alerts, or of a truth value that a map does.
+
+    Attributes:
+        catalogue: Name of the catalogue or map.
+        radius_mas: Largest separation [mas]; 0 for a map.
+        version: Which version; empty where that is not decided yet.
+    """
+
+    catalogue: str
+    radius_mas: int = 0
+    version: str = ""
+
+    def __str__(self) -> str:
+        version = f"#{self.version}" if self.version else ""
+        radius = f":{self.radius_mas}" if self.radius_mas else ""
+        return f"{MATCH_MARK}{self.catalogue}{version}{radius}"
+
+    @property
+    def call(self) -> str:
+        """How filters ask for it."""
+        named = f"{self.catalogue!r}"
+        return f"match({named}, {self.radius_mas / 1000:g})" if self.radius_mas else f"in_moc({named})"
+
+    @property
+    def plain(self) -> "MatchName":
+        """The same as filters ask for it: without a version."""
+        return self._replace(version="")
+
+    @staticmethod
+    def is_record(path: str) -> bool:
+        """Return whether a dotted path is that of a match itself, none of its columns."""
+        return path.startswith(MATCH_MARK) and ":" in path and "." not in path
+
+    @classmethod
+    def parse(cls, name: str) -> "MatchName":
+        """Return the name in a column's, or a record's with its question mark."""
+        record = name.removeprefix(MATCH_MARK).removesuffix(PRESENCE_MARK).partition(".")[0]
+        named, _, radius = record.partition(":")
+        catalogue, _, version = named.partition("#")
+        return cls(catalogue, int(radius or 0), version)
+
+    @classmethod
+    def of(cls, catalogue: str, radius: float) -> "MatchName":
+        """Return the name of a match within *radius*. [arcsec]
+
+        Raises:
+            ValueError: There is no such radius.
+        """
+        if not 0.001 <= radius <= MAX_RADIUS:
+            raise ValueError(f"a radius lies between 0.001 and {MAX_RADIUS:,} arcsec, not {radius:g}")
+        return cls(catalogue, round(1000 * radius))
+
+
+MAX_RADIUS = 3600
+"""Largest separation of a match. [arcsec]"""
+
+NOT_MATCHED = (
+    "was not looked up before the filter ran: the engine does so where the catalogue's name and the radius "
+    "are written as constants"
+)
+"""What the error says of a match that alerts have not."""
 
 
 def source_fields(where: Measurement, attribute: str) -> list[str]:
@@ -70,9 +136,11 @@ def source_paths(where: Measurement, attribute: str) -> list[str]:
 
 def _paths(name: str, survey: "Survey", types: Types | None) -> list[str]:
     """Return the dotted paths that a name stands for."""
-    if name.endswith(PRESENCE_MARK):
+    if name.endswith(PRESENCE_MARK) and not name.startswith(MATCH_MARK):
         return [] if types is None else witness(name.removesuffix(PRESENCE_MARK), types)
     described = survey.description
+    if name.startswith(MATCH_MARK):
+        return source_paths(described.source, "healpix")
     kind, _, attribute = name.partition(".")
     if name in ID_ATTRIBUTES:
         return []

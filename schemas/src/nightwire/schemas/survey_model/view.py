@@ -9,7 +9,7 @@ from nightwire.schemas.avro.plans.schema import Types, has_field, parse
 from nightwire.schemas.errors import DecodeError
 from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_tai
 from nightwire.schemas.survey_model.attribute_formulas import Formulas
-from nightwire.schemas.survey_model.attribute_names import LIGHT_CURVE_NUMBERS
+from nightwire.schemas.survey_model.attribute_names import LIGHT_CURVE_NUMBERS, NOT_MATCHED, MatchName
 from nightwire.schemas.survey_model.description import (
     Description,
     Measurement,
@@ -221,6 +221,39 @@ class AlertView(Point):
         """
         one, other = self.magnitudes(blue), self.magnitudes(red)
         return float(one[-1] - other[-1]) if len(one) and len(other) else None
+
+    def match(self, catalogue: str, radius: float) -> Mapping[str, Any] | None:
+        """Return the object of a catalogue that is nearest; None where none is near.
+
+        It has the catalogue's columns by name, ``separation`` [arcsec], and ``count``: how many are
+        near.  Found by the filter engine, before filters are asked.
+
+        Args:
+            catalogue: Its name.
+            radius: Largest separation. [arcsec]
+
+        Raises:
+            KeyError: It was not matched with.
+        """
+        return self._added(MatchName.of(catalogue, radius))  # type: ignore[no-any-return]
+
+    def in_moc(self, name: str) -> bool:
+        """Return whether it lies within a map of the sky.
+
+        Raises:
+            KeyError: That was not looked up.
+        """
+        return bool(self._added(MatchName(name)))
+
+    def _added(self, name: MatchName) -> Any:
+        """Return what a catalogue adds."""
+        try:
+            return self._own_added(str(name))
+        except KeyError:
+            raise KeyError(f"{name.call}: {NOT_MATCHED}") from None
+
+    def _own_added(self, name: str) -> Any:
+        return self._record[name]
 
     @cached_property
     def stamps(self) -> dict[str, bytes]:

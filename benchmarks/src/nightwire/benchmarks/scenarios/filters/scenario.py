@@ -27,6 +27,8 @@ from nightwire.benchmarks.scenarios.filters.backlog import (
 )
 from nightwire.benchmarks.scenarios.filters.first_alert import EngineStart, FilterChange
 from nightwire.benchmarks.scenarios.filters.language import Language
+from nightwire.benchmarks.scenarios.filters.matching import ON_DISK as OBJECT_ON_DISK
+from nightwire.benchmarks.scenarios.filters.matching import matchings
 from nightwire.benchmarks.scenarios.filters.neighbours import Disturbed, SlowNeighbours
 from nightwire.benchmarks.scenarios.filters.phases import phase_tables
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits, topics_of
@@ -143,6 +145,11 @@ FIGURES = (
         baseline="the function, called for each alert", headline=True,
     ),
     Figure(
+        "match_us_million", "us", "Matching an alert with a catalogue of a million objects, 2,500 at once",
+        baseline="SciPy's k-d tree of the same objects, in memory", headline=True,
+    ),
+    Figure("match_us_hundred_million", "us", "… of 10⁸ objects, on disk"),
+    Figure(
         "pass_beside_functions_seconds", "s", "The pass, 100 filters",
         baseline="a process that decodes each alert whole and calls 100 Python functions; nothing is sent",
     ),
@@ -165,6 +172,8 @@ PER_ALERT = 0.0015
 """An alert of one run: made, encoded, sent, judged. [s]"""
 PER_SLOW_ALERT = 0.01
 """An alert that six owners' slow filters judge. [s]"""
+ADDING = 240.0
+"""Of a catalogue of 10⁸ objects. [s]"""
 AT_ONCE = 4
 """Visits that lie on the disk together: one that was judged is deleted, a while later."""
 KEPT = 8 << 20
@@ -229,9 +238,14 @@ class FiltersScenario(Scenario):
         slow = size.pairs * (2 * size.alerts + min(size.alerts, LONGEST * size.rate) + 2_500)
         filters = sum(COUNTS) + 17 * (OWNERS + MANY_OWNERS) if full else 300
         return Needs(
-            disk=(AT_ONCE + full * TIMES) * size.alerts * ON_DISK + filters * KEPT,
+            disk=(AT_ONCE + full * TIMES) * size.alerts * ON_DISK
+            + filters * KEPT
+            + (10**8 if full else 10**6) * OBJECT_ON_DISK,
             memory=pool_memory(size.alerts) + PROCESSES + PER_OWNER * (MANY_OWNERS if full else OWNERS),
-            seconds=STARTING + runs * (size.alerts * PER_ALERT + 3.0) + slow * PER_SLOW_ALERT,
+            seconds=STARTING
+            + runs * (size.alerts * PER_ALERT + 3.0)
+            + slow * PER_SLOW_ALERT
+            + (ADDING if full else 5.0),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
@@ -242,13 +256,13 @@ class FiltersScenario(Scenario):
         self.exits.callback(engine.close)
         visits, language = Visits(engine, pool), Language(context, pool)
         if context.engine == "none":
-            return [language]
+            return [language, *matchings(context)]
         place = (context, engine, visits)
         mixed, six = FilterSetting.mixed(*place, 100), FilterSetting.habits(*place, OWNERS)
         chosen: list[Experiment] = [
             *(Backlog(six), SlowNeighbours(six), Steady(six), EngineStart(six)),
             Backlog(FilterSetting.quick(*place, FEW_OWNERS)),
-            *(language, Backlog(mixed), FilterChange(mixed), Disturbed(mixed)),
+            *(language, *matchings(context), Backlog(mixed), FilterChange(mixed), Disturbed(mixed)),
         ]
         return [*chosen, *more(place, mixed)] if context.size.profile == "full" else chosen
 

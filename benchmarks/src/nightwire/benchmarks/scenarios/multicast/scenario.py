@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.model.drawing import figure_line, plot
 from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.model.scenario import (
@@ -15,8 +16,11 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
+from nightwire.benchmarks.scenarios.multicast.memory import InProcess, memory_figures
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
+from nightwire.benchmarks.scenarios.multicast.sources import CopyingBeside, SendingAlone, source_figures
 
 SUBSCRIPTIONS = (1_000, 10_000, 100_000, 1_000_000)
 SCAN = "a vectorised scan over the same constraints, in the same process"
@@ -52,7 +56,9 @@ class MulticastScenario(Scenario):
         "subscriptions that no other covers; each insert is placed under one, or becomes one. All takes "
         "one thread, whose CPU time is told."
     )
-    figures: Sequence[Figure] = (*matching_figures(), *figures_of())
+    figures: Sequence[Figure] = (
+        *matching_figures(), *figures_of(), *mapped_figures(), *source_figures(), *memory_figures()
+    )  # fmt: skip
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
         "full": Size(alerts=1_000_000, pairs=5, rate=1.0, profile="full"),
@@ -69,9 +75,14 @@ class MulticastScenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return those of subscriptions alone, then those of a LAN."""
         site = SharedSite(context)
+        self._cluster = Cluster(context)
+        self.exits.callback(self._cluster.close)
         self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
-        return [Matching(context, self._counts), Inserting(), *network_experiments(context, site)]
+        alone = [Matching(context, self._counts), Inserting(), InProcess(self._cluster)]
+        network = [*network_experiments(context, site), Moves(context, site), WantsLessByWhere(context, site)]
+        sources = [SendingAlone(context, site), CopyingBeside(context, site)]
+        return [*alone, *network, *sources]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw how fast events are judged, by the number of subscriptions."""

@@ -4,7 +4,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -62,28 +62,30 @@ class Site:
         return f"239.255.7.{next(self._numbers) % 250 + 1}:{free_port()}"
 
     @contextmanager
-    def relay(self, topic: str, group: str, *more: str) -> Iterator[Child]:
-        """Run a relay; its channel is known."""
-        words = ["--topic", topic, "--group", group, "--interface", self.address]
+    def relay(self, topic: str, group: str | None = None, *more: str) -> Iterator[Child]:
+        """Run a relay, whose channel is known; without a *group*, of the channels of *topic*."""
+        words = ["--topic", topic, *(["--group", group] if group else ["--mapped"])]
+        words += ["--interface", self.address]
         words += ["--bootstrap", self.bootstrap, *more]
         log = self._context.folder / f"relay-{secrets.token_hex(4)}.log"
         with Child([sys.executable, "-c", RELAY, "serve", *words], log) as child:
             self._context.role(child.process.pid, "relay")
             deadline = time.monotonic() + PATIENCE
-            while f"to {group}" not in log.read_text(errors="replace"):
+            while (f"to {group}" if group else "from offset") not in log.read_text(errors="replace"):
                 if child.process.poll() is not None or time.monotonic() > deadline:
                     raise child.failure()
                 time.sleep(0.05)
-            if group not in read_channels(self.bootstrap, topic):
+            if group and group not in read_channels(self.bootstrap, topic):
                 raise RunError(f"no relay of {topic} on {group}")
             yield child
 
     @contextmanager
     def receivers(
-        self, hosts: Sequence[int], topic: str, group: str, wanted: int
+        self, hosts: Sequence[int], topic: str, group: str, wanted: int, where: str | None = None
     ) -> Iterator[Sequence[WorkerClient]]:
         """Yield receivers, one on each of *hosts*, in place; without a *group* they read Kafka."""
-        order = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
+        order: dict[str, Any] = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
+        order["where"] = where
         order |= {"bootstrap": self._lan_bootstrap, "interface": self.interface}
         with ExitStack() as exits:
             clients = [exits.enter_context(self._receiver(host, order)) for host in hosts]
@@ -96,14 +98,18 @@ class Site:
 
         They are random, so that Kafka's compression makes them no smaller: datagrams have none.
         """
-        client, pool = producer(self.bootstrap, linger_ms=1), secrets.token_bytes(POOL)
-        began = time.perf_counter()
-        for number in range(count):
+        pool = secrets.token_bytes(POOL)
+        begins = (number * size % (POOL - size) for number in range(count))
+        return self.write_values(topic, (pool[begin : begin + size] for begin in begins), rate)
+
+    def write_values(self, topic: str, values: Iterable[bytes], rate: float) -> float:
+        """Write *values* at so many a second; return how long it took."""
+        client, began = producer(self.bootstrap, linger_ms=1), time.perf_counter()
+        for number, value in enumerate(values):
             if number % max(1, round(rate * STEP)) == 0:
                 time.sleep(max(0.0, began + number / rate - time.perf_counter()))
                 client.poll(0)
-            begin = number * size % (POOL - size)
-            client.produce(topic, pool[begin : begin + size])
+            client.produce(topic, value)
         if client.flush(PATIENCE):
             raise RunError("Kafka did not take all records")
         return time.perf_counter() - began
@@ -112,6 +118,11 @@ class Site:
         """Let *hosts* lose a share of what comes to a group; nothing is lost on the loopback."""
         for host in hosts if self.lan else ():
             self.lan.lose(host, share, group.partition(":")[0]) if self.lan else None
+
+    def on_disk(self, topic: str) -> int:
+        """Return the bytes of *topic* as Kafka keeps them, and sends them to each reader."""
+        logs = (self._context.folder / "site").glob(f"**/{topic}-*/*.log")
+        return sum(one.stat().st_size for one in logs)
 
     def close(self) -> None:
         """End what was started."""

@@ -1,7 +1,8 @@
 """What was heard of one partition: put in order, with its gaps told.  Pure."""
 
 from bisect import insort
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import Message
@@ -12,22 +13,30 @@ MOST_HELD = 32 << 20
 """Most that is kept of what cannot be handed out yet. [byte]  Kafka has the rest."""
 OVERHEAD = 512
 """What a record takes beside its content. [byte]"""
+STRAYS, WITHIN, AWAY = 20, 10.0, 30.0
+"""After so many gaps with records within so long [s], what is heard is left for so long [s]."""
 SILENCE = 2.0
 """After so long without datagram and heartbeat, a partition is read from Kafka. [s]"""
 
 
 class Held(NamedTuple):
-    """A record that waits for those before it.
+    """Records that wait for those before them: of one datagram, or fetched for a gap.
 
     Attributes:
-        previous: The offset sent before it.
-        message: The record; None where Kafka has to be asked for it.
-        size: Its length. [byte]
+        previous: The offset sent before them.
+        last: The offset up to which they are all that there is.
+        messages: The records; None where Kafka has to be asked for the one.
+        size: Their length. [byte]
+        was_sent: Whether a relay sent them; what was fetched may not be the channel's.
+        since: When it was heard. [s, any steady clock]
     """
 
     previous: int
-    message: Message | None
+    last: int
+    messages: Sequence[Message] | None
     size: int
+    was_sent: bool = True
+    since: float = float("-inf")
 
 
 class InOrder:
@@ -35,41 +44,81 @@ class InOrder:
 
     Args:
         next_offset: The first offset that is wanted.
+        patience: How long what lacks is waited for, after what follows it was heard. [s]
     """
 
-    def __init__(self, next_offset: int) -> None:
-        self.next = next_offset
+    def __init__(self, next_offset: int, patience: float = 0.0) -> None:
+        self.next, self._patience = next_offset, patience
+        self._strays: deque[float] = deque(maxlen=STRAYS)
+        self._left_until = float("-inf")
         self.last = -1  # the highest offset that was sent, as far as is known
+        self._done = -1  # the highest that a relay has looked at
         self._epoch: int | None = None
-        self._heard_at, self._beat = float("-inf"), -1
+        self._heard_at = float("-inf")
+        self._beats: dict[int, int] = {}  # when the newest heartbeat was sent, by channel
         self._held: dict[int, Held] = {}
         self._order: list[int] = []
         self._size = 0
         # of the record that is being put together: its offset, epoch and number of parts; the parts
         self._parts: tuple[tuple[int, ...], dict[int, bytes]] = ((), {})
 
-    def admit(self, one: Datagram, now: float) -> str | None:
-        """Take note of a record's datagram; return why it is dropped, None where it is not.
+    def admit(self, one: Datagram, last: int, now: float) -> str | None:
+        """Take note of a datagram of records; return why it is dropped, None where it is not.
 
         Args:
             one: Of this partition.
+            last: The offset of its last record.
             now: The time. [s, any steady clock]
         """
         if (wrong := self._enter(one.epoch, now)) is not None:
             return wrong
-        if one.offset < self.next or one.offset in self._held:
+        if last < self.next or one.offset in self._held:
             return "replayed"
         self._heard_at = now
         return None
 
-    def hear(self, beat: Beat, sent: int, now: float) -> str | None:
-        """Take note of a heartbeat that was *sent* [ms] by the sender's clock; else as `admit`."""
+    def hear(self, beat: Beat, channel: int, sent: int, now: float) -> str | None:
+        """Take note of a channel's heartbeat that was *sent* [ms, its clock]; else as `admit`."""
         if (wrong := self._enter(beat.epoch, now)) is not None:
             return wrong
-        if sent <= self._beat:
+        if sent <= self._beats.get(channel, -1):
             return "replayed"
-        self._beat, self._heard_at, self.last = sent, now, max(self.last, beat.last)
+        self._beats[channel], self._heard_at, self.last = sent, now, max(self.last, beat.last)
+        self._done = max(self._done, beat.done)
         return None
+
+    def vouch(self, known: range, messages: Sequence[Message], now: float) -> None:
+        """Take note that of the offsets *known* only these *messages* are the channel's.
+
+        Args:
+            known: Offsets.
+            messages: The records among them, in order.
+            now: The time. [s, any steady clock]
+        """
+        self._heard_at = now
+        before = self._held.get(known.start)
+        if known.stop > self.next and (before is None or before.last < known.stop - 1):
+            size = sum(len(one.value() or b"") for one in messages)
+            self.hold(known.start, Held(known.start - 1, known.stop - 1, messages, size, since=now))
+
+    def confirm(self, now: float) -> None:
+        """Take note that nothing was missed until *now*."""
+        self._heard_at = now
+
+    def strays(self, now: float) -> bool:
+        """Take note that a gap held records; return whether too many vouch for nothing."""
+        self._strays.append(now)
+        if not self._patience or len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
+            return False
+        self._left_until = now + AWAY
+        return True
+
+    def reset(self) -> None:
+        """Forget what was heard: it comes another way from now on."""
+        self._heard_at = float("-inf")
+        while self._order:
+            self._drop(0)
+        self.forget_end()
 
     def whole(self, one: Datagram) -> bytes | None:
         """Return the body of the record of which *one* is a part, once all parts are there."""
@@ -86,42 +135,64 @@ class InOrder:
         return b"".join(parts[number] for number in sorted(parts))
 
     def hold(self, offset: int, held: Held) -> None:
-        """Keep a record until its turn; the oldest go where there are too many."""
-        self.last = max(self.last, offset)
+        """Keep records, of which the first is at *offset*; the last go where there are too many."""
+        self.last = max(self.last, held.last)
+        if (before := self._held.get(offset)) is None:
+            insort(self._order, offset)
+        self._size += held.size + OVERHEAD - (before.size + OVERHEAD if before else 0)
         self._held[offset] = held
-        insort(self._order, offset)
-        self._size += held.size + OVERHEAD
-        while self._size > MOST_HELD:
-            self._drop_first()
+        while self._size > MOST_HELD and len(self._order) > 1:
+            self._drop(-1)
 
-    def ready(self) -> Iterator[Message]:
-        """Yield the records that follow on what was handed out."""
+    def fill(self, gap: range, messages: Sequence[Message]) -> None:
+        """Keep what Kafka has of a *gap*: all that there is."""
+        size = sum(len(one.value() or b"") + OVERHEAD for one in messages)
+        place = self._held.get(gap.start)  # of the one record, of which a relay told the place alone
+        previous = gap.start - 1 if place is None else place.previous
+        self.hold(gap.start, Held(previous, gap.stop - 1, messages, size, was_sent=False))
+
+    def ready(self) -> Iterator[tuple[Sequence[Message], bool]]:
+        """Yield the records that follow on what was handed out, and whether a relay sent them."""
         while self._order:
-            previous, message, _ = self._held[self._order[0]]
-            if self._order[0] >= self.next:
-                if previous >= self.next or message is None:
+            first = self._order[0]
+            previous, last, messages, _, was_sent, _ = self._held[first]
+            if last >= self.next:
+                if previous >= self.next or messages is None:
                     return
-                self.next = self._order[0] + 1
-                yield message
-            self._drop_first()
+                begin, self.next = self.next, last + 1
+                yield messages if first >= begin else _behind(messages, begin), was_sent
+            self._drop(0)
+        if self.next > self.last:
+            self.next = max(self.next, self._done + 1)
 
-    def gap(self) -> range:
-        """Return the offsets that Kafka has to be asked for, after `ready` gave all it had."""
-        if not self._order:
-            return range(self.next, self.last + 1)
-        first = self._order[0]
-        previous, message, _ = self._held[first]
-        return range(self.next, (first if message is None else previous) + 1)
+    def gaps(self) -> Iterator[range]:
+        """Yield what Kafka has to be asked for, after `ready` gave all it had."""
+        at = self.next
+        for first in self._order:
+            previous, last, messages, *_ = self._held[first]
+            if previous >= at:
+                yield range(at, (first if messages is None else previous) + 1)
+            elif messages is None and first >= at:
+                yield range(first, first + 1)
+            at = max(at, last + 1)
+        if at <= self.last:
+            yield range(at, self.last + 1)
+
+    def overdue(self, now: float) -> list[range]:
+        """Return the `gaps`, where these were waited for long enough."""
+        waits = bool(self._order) and now - self._held[self._order[0]].since < self._patience
+        return [] if waits else [*self.gaps()]
 
     def advance(self, next_offset: int) -> None:
         """Go on at *next_offset*: what lies before it came from Kafka."""
         self.next = max(self.next, next_offset)
-        while self._order and self._order[0] < self.next:
-            self._drop_first()
+        while self._order and self._held[self._order[0]].last < self.next:
+            self._drop(0)
 
     def forget_end(self) -> None:
         """Forget how far was sent: who said so may have lied, and the next heartbeat tells."""
-        self.last = self._order[-1] if self._order else -1
+        self.last = max((one.last for one in self._held.values()), default=-1)
+        self._done = -1
 
     def is_silent(self, now: float) -> bool:
         """Return whether nothing was heard for too long."""
@@ -129,15 +200,20 @@ class InOrder:
 
     def connects(self, now: float) -> bool:
         """Return whether what is heard joins what was handed out, without a gap."""
-        return not self.is_silent(now) and not self.gap()
+        return now >= self._left_until and not self.is_silent(now) and not any(self.gaps())
 
     def _enter(self, epoch: int, now: float) -> str | None:
         """Go on with a newer *epoch*, after silence with any; return why it is dropped."""
         if self._epoch is None or is_newer(epoch, self._epoch):
-            self._epoch, self._beat = epoch, -1  # another sender's clock may be slow
+            self._epoch = epoch
+            self._beats.clear()  # another sender's clock may be slow
         elif self.is_silent(now):
             self._epoch = epoch
         return None if epoch == self._epoch else "old_epoch"
 
-    def _drop_first(self) -> None:
-        self._size -= self._held.pop(self._order.pop(0)).size + OVERHEAD
+    def _drop(self, at: int) -> None:
+        self._size -= self._held.pop(self._order.pop(at)).size + OVERHEAD
+
+
+def _behind(messages: Sequence[Message], begin: int) -> Sequence[Message]:
+    return [one for one in messages if (one.offset() or 0) >= begin]

@@ -2,12 +2,14 @@
 
 A partition begins in Kafka.  When what the LAN says joins what was handed out, Kafka's fetching is
 paused and the LAN hands out; what it loses is repaired by offset.  When it is silent, or has lost
-very much, the partition goes back to Kafka, where it goes on at the same offset.
+very much, the partition goes back to Kafka, where it goes on at the same offset.  The topic of a
+derived channel is heard as a LAN is.
 """
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,12 +17,14 @@ from confluent_kafka import KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.consumer_group import GroupSource
+from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.in_process import InProcessListener
 from nightwire.consumers.source.multicast.listener import Listener
-from nightwire.consumers.source.multicast.repair import MissingError, Repair
-from nightwire.consumers.source.record_source import RecordSource, position_of
+from nightwire.consumers.source.multicast.repair import SHORT, Repairs
+from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import RecordFetcher, TopicPartition
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -35,31 +39,34 @@ MOST_STALE = 10_000
 """Verdicts about records that went to others, before they are forgotten."""
 WAIT = 1.0
 """Time until a schema registry that was away is asked again. [s]"""
-KAFKA_TICK = 0.01
-"""Longest wait for Kafka while the LAN may have something. [s]"""
+
+AnyListener = Listener | ChannelListener | InProcessListener
 
 
 class MulticastSource(RecordSource):
-    """Records by assignment, by multicast where it is heard.
+    """Records by assignment, by multicast or a channel where that is heard.
 
     Args:
         given: What `RecordSource` takes.
-        listener: Hears the group.
+        listener: Hears it.
         repair: Fetches what was lost.
         decoder: Reads alerts as they were written, for channels with a condition.
         more: What else a source takes.
     """
 
     def __init__(
-        self, *given: Any, listener: Listener, repair: Repair, decoder: AlertDecoder, **more: Any
+        self, *given: Any, listener: AnyListener, repair: RecordFetcher, decoder: AlertDecoder, **more: Any
     ) -> None:
         super().__init__(*given, **more)
-        self._listener, self._repair, self._decoder = listener, repair, decoder
+        self._listener, self._repairs, self._decoder = listener, Repairs(repair), decoder
+        self._asked: dict[TopicPartition, float] = {}  # since when a repair is under way
+        self._silent = set[TopicPartition]()  # of these: all that there is was asked for
         self._by_lan: set[TopicPartition] = set()
         self._judges: dict[str, Judge] = {}  # by topic, of channels with a condition
         self._carried: dict[tuple[TopicPartition, int], bool] = {}  # whether a record is the channel's
         self.repaired = 0
-        listener.on_channel = self._channel_known
+        if isinstance(listener, Listener):
+            listener.on_channel = self._channel_known
 
     def open(self) -> None:
         """Find where to begin, and what the group carries.
@@ -68,13 +75,13 @@ class MulticastSource(RecordSource):
             TopicError: A topic does not exist.
             KafkaException: Kafka cannot be reached.
         """
-        self._listener.look()
+        self._listener.look(wait=True)
         super().open()
 
     def close(self) -> None:
         """Leave the group and Kafka."""
         self._listener.close()
-        self._repair.close()
+        self._repairs.close()
         super().close()
 
     def take(self, most: int, timeout: float) -> list[Message]:
@@ -95,10 +102,14 @@ class MulticastSource(RecordSource):
 
     @property
     def way(self) -> str:
-        """Where records come from now: ``multicast``, ``kafka``, or ``both``, by partition."""
+        """Where records come from now: ``kafka``, as the listener says, or ``both``."""
         if not self._by_lan:
             return "kafka"
-        return "multicast" if len(self._by_lan) == len(self._next) else "both"
+        return self._listener.name if self._all_by_lan else "both"
+
+    @property
+    def _all_by_lan(self) -> bool:
+        return bool(self._by_lan) and len(self._by_lan) == len(self._next)
 
     @property
     def dropped(self) -> Mapping[str, int]:
@@ -109,10 +120,11 @@ class MulticastSource(RecordSource):
         deadline = time.monotonic() + timeout
         while True:
             left = max(0.0, deadline - time.monotonic())
-            by_lan = self.way == "multicast"
-            self._listener.listen(min(left, TICK) if by_lan else 0.0)
+            by_lan = self._all_by_lan
+            answers = [self._repairs] if self._asked else []
+            self._listener.listen(min(left, TICK) if by_lan else 0.0, answers)
             self._settle()
-            super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, KAFKA_TICK))
+            super()._fetch(most, 0.0 if by_lan or self._backlog else min(left, self._listener.tick))
             if self._backlog or left <= 0.0:
                 return
 
@@ -125,6 +137,7 @@ class MulticastSource(RecordSource):
     def _settle(self) -> None:
         """Take what the LAN has for each partition, and choose the way of each."""
         self._follow_assignment()
+        self._take_repairs()
         now = time.monotonic()
         for partition, heard in self._listener.partitions.items():
             heard.advance(self._next[partition])
@@ -140,48 +153,90 @@ class MulticastSource(RecordSource):
         for gone in known.keys() - self._next.keys():
             del known[gone]
             self._by_lan.discard(gone)
+            self._asked.pop(gone, None)
+            self._silent.discard(gone)
         for partition, offset in self._next.items():
             if partition not in known or known[partition].next > offset:  # new, or given back to us
-                known[partition] = InOrder(offset)
+                known[partition] = InOrder(offset, self._listener.patience)
                 self._by_lan.discard(partition)
 
-    def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
-        self._hand_out(heard.ready(), sent=True)
-        while gap := heard.gap():
-            if len(gap) > LONG_GAP:
-                return self._to_kafka(partition, f"{len(gap):,} records were lost")
-            try:
-                found = self._repair.fetch(partition, gap)
-            except MissingError as error:
-                return self._to_kafka(partition, str(error))
-            self.repaired += len(found)
-            self._hand_out(found)
-            heard.advance(gap.stop)
-            self._next[partition] = max(self._next[partition], gap.stop)
-            self._hand_out(heard.ready(), sent=True)
-        if heard.is_silent(now):
-            self._to_kafka(partition, "nothing is heard")
-        return None
+    def _take_repairs(self) -> None:
+        for partition, gaps, messages, why in self._repairs.answers():
+            if self._asked.pop(partition, None) is None or partition not in self._by_lan:
+                continue
+            heard, was_silent = self._listener.partitions[partition], partition in self._silent
+            self._silent.discard(partition)
+            offsets = [one.offset() or 0 for one in messages]
+            for gap in gaps if why is None else ():
+                found = messages[bisect_left(offsets, gap.start) : bisect_left(offsets, gap.stop)]
+                heard.fill(gap, found)
+                self.repaired += len(found)
+            if why is not None:
+                self._to_kafka(partition, why)
+            elif was_silent and messages:
+                self._hand_out_ready(partition, heard)
+                self._to_kafka(partition, "nobody says what of it is wanted")
+            elif was_silent:
+                heard.confirm(time.monotonic())
+            elif messages and heard.strays(time.monotonic()):
+                self._hand_out_ready(partition, heard)
+                self._to_kafka(partition, "others write there too")
 
-    def _hand_out(self, messages: Iterable[Message], *, sent: bool = False) -> None:
-        """Add *messages* to the backlog; those that the relay *sent* are the channel's."""
-        for message in messages:
-            if super()._takes(message):
-                self._backlog.append(message)
-                if sent and self._judges:
-                    self._carried[position_of(message)] = True
+    def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
+        self._hand_out_ready(partition, heard)
+        if (since := self._asked.get(partition)) is not None:
+            if now - since > SHORT:
+                self._to_kafka(partition, f"Kafka does not say for {SHORT:g} s what was lost")
+            return
+        why, gaps = None, heard.overdue(now)
+        if not gaps and heard.is_silent(now):
+            why, gaps = self._silence(partition, heard, now)
+        if (lost := sum(map(len, gaps))) > LONG_GAP:
+            why = f"{lost:,} records were lost"
+        if why is not None:
+            self._to_kafka(partition, why)
+        elif gaps:
+            self._repairs.ask(partition, gaps)
+            self._asked[partition] = now
+
+    def _silence(
+        self, partition: TopicPartition, heard: InOrder, now: float
+    ) -> tuple[str | None, list[range]]:
+        """Return why a silent partition is left, or what may have been missed of it."""
+        if (end := self._listener.end_of(partition)) is None:
+            return "nothing is heard", []
+        if end <= heard.next:
+            heard.confirm(now)
+            return None, []
+        self._silent.add(partition)
+        return None, [range(heard.next, end)]
+
+    def _hand_out_ready(self, partition: TopicPartition, heard: InOrder) -> None:
+        for messages, was_sent in heard.ready():
+            self._hand_out(partition, messages, was_sent)
+        self._next[partition] = heard.next
+
+    def _hand_out(self, partition: TopicPartition, messages: Sequence[Message], was_sent: bool) -> None:
+        """Add *messages* to the backlog; those that a relay sent are the channel's."""
+        if messages and super()._takes(messages[-1]):
+            self._backlog.extend(messages)
+            if was_sent and partition[0] in self._judges:
+                self._carried |= dict.fromkeys(map(position_of, messages), True)
 
     def _to_lan(self, partition: TopicPartition) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
-        self._repair.prepare(partition)
+        self._repairs.ask(partition, ())
         self._by_lan.add(partition)
-        log.info("%s[%d]: by multicast from offset %d", *partition, self._next[partition])
+        log.info("%s[%d]: by %s from offset %d", *partition, self._listener.name, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
         self._by_lan.discard(partition)
+        self._asked.pop(partition, None)
+        self._silent.discard(partition)
         self._listener.partitions[partition].forget_end()
         place = TopicPartitionOffset(*partition, self._next[partition])
-        log.warning("%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
+        level = logging.INFO if self._listener.patience else logging.WARNING  # channels come and go
+        log.log(level, "%s[%d]: from Kafka from offset %d: %s", *partition, place.offset, why)
         try:
             self._consumer.seek(place)
             self._consumer.resume([place])
@@ -214,4 +269,24 @@ class MulticastSource(RecordSource):
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):
-    """Records of a member of a group, by multicast where it is heard."""
+    """Records of a member of a group, by multicast or a channel where that is heard."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._taken: dict[TopicPartition, int] = {}  # offsets after what was handed out
+
+    def take(self, most: int, timeout: float) -> list[Message]:
+        """Return the next records, as `MulticastSource` and `GroupSource` do."""
+        self._pass_over()
+        messages = super().take(most, timeout)
+        self._taken |= next_offsets(messages)
+        return messages
+
+    def _pass_over(self) -> None:
+        """What is not heard, since it is not wanted, is done with what came before it."""
+        if self._backlog:
+            return
+        for partition in self._by_lan & self._next.keys():
+            done = self._done.get(partition, self._begun.get(partition, 0))
+            if self._taken.get(partition, 0) <= done < self._next[partition]:
+                self.mark_done({partition: self._next[partition]})

@@ -11,6 +11,7 @@ from nightwire.filters.language.names.field_names import (
 from nightwire.filters.language.names.mentions import (
     all_names,
     imported_packages,
+    matches_called,
     mentioned_names,
     sets_attributes,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "all_names",
     "asked_fields",
     "imported_packages",
+    "matches_called",
     "mentioned_names",
     "missing_names",
     "partial_names",

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.language.program import Program
+from nightwire.schemas.survey_model import MAX_RADIUS, MatchName
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -163,6 +164,11 @@ def _path(node: ast.expr, known: Mapping[str, Path]) -> Path | None:
             return _path(first, known)
         case ast.Call(func=ast.Attribute(value=owner, attr="get"), args=[ast.Constant(value=str(key)), *_]):
             return _step(_path(owner, known), key)
+        case ast.Call(
+            func=ast.Attribute(value=owner, attr="match"),
+            args=[ast.Constant(value=str(name)), ast.Constant(value=int() | float() as radius)],
+        ) if _path(owner, known) == () and 0 < radius <= MAX_RADIUS:
+            return (str(MatchName.of(name, radius)),)
         case ast.Subscript(value=owner, slice=ast.Constant(value=str(key))):
             return _step(_path(owner, known), key)
         case ast.Subscript(

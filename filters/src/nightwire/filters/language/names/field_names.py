@@ -10,6 +10,7 @@ from nightwire.filters.language.names.schema_fields import schema_fields
 from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas import AlertView, Point, survey
+from nightwire.schemas.survey_model import MATCH_MARK
 
 ATTRIBUTES = frozenset(name for name in dir(AlertView) if not name.startswith("_"))
 """What every alert has, whatever its survey."""
@@ -54,6 +55,8 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
             yield f"line {line}: a point of the history has no attribute {name}{_suggestion(name, POINTS)}"
     told = [one for one in known if one.versions]
     for path, line in asked.fields.items():
+        if path.startswith(MATCH_MARK):
+            continue
         if told and not any(one.count(path) for one in told) and not _may_be_elsewhere(path, known):
             of = " or ".join(one.survey for one in told)
             yield f"line {line}: alerts of {of} have no field {path}{_near(path, told)}"
@@ -82,14 +85,15 @@ def missing_names(text: str, of_survey: str, schemas: Iterable[Mapping[str, Any]
 
 def partial_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterator[str]:
     """Yield remarks on names that only some schemas have.  Pure."""
-    for path in asked.fields:
+    fields = [path for path in asked.fields if not path.startswith(MATCH_MARK)]
+    for path in fields:
         for one in known:
             count, versions = one.count(path), len(one.versions)
             if versions and not count:
                 yield f"alerts of {one.survey} have no {path}"
             elif count < versions:
                 yield f"only {count} of {versions} versions of {one.survey}'s schema have {path}"
-    if asked.fields and known and not any(one.versions for one in known):
+    if fields and known and not any(one.versions for one in known):
         of = " or ".join(one.survey for one in known)
         yield f"the names of its fields were not checked: no schema of {of} is known yet"
 

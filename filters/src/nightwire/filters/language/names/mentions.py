@@ -5,7 +5,10 @@ source makes names as it runs, or takes a record as a whole; then it may read an
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from nightwire.schemas.survey_model import MatchName
 
 WHOLE_RECORD_NAMES = frozenset(
     {
@@ -46,6 +49,28 @@ def sets_attributes(source: str) -> bool:
         isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)
         for node in ast.walk(ast.parse(source))
     )
+
+
+def matches_called(tree: ast.Module) -> list[str]:
+    """Return the matches and maps (`MatchName`) that a source asks for by constants."""
+    top = [node for node in tree.body if isinstance(node, ast.Assign)]
+    constants = {
+        target.id: node.value for node in top for target in node.targets if isinstance(target, ast.Name)
+    }
+    found = (_match_called(node, constants) for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [*dict.fromkeys(str(one) for one in found if one is not None)]
+
+
+def _match_called(node: ast.Call, constants: Mapping[str, ast.expr]) -> MatchName | None:
+    given = [*node.args, *(one.value for one in node.keywords)]
+    values = [constants.get(one.id, one) if isinstance(one, ast.Name) else one for one in given]
+    match node.func, [one.value for one in values if isinstance(one, ast.Constant)]:
+        case ast.Attribute(attr="match"), [str(name), int() | float() as radius]:
+            with suppress(ValueError):
+                return MatchName.of(name, radius)
+        case ast.Attribute(attr="in_moc"), [str(name)]:
+            return MatchName(name)
+    return None
 
 
 def mentioned_names(tree: ast.Module, *functions: str) -> frozenset[str] | None:

@@ -26,6 +26,7 @@ from nightwire.filters.language.python.scope import (
     Static,
     Values,
 )
+from nightwire.schemas.survey_model import MatchName
 
 Arguments = Mapping[str, ast.expr]
 
@@ -112,11 +113,29 @@ def _constants(scope: Scope, node: ast.Call, *kinds: type) -> list[Any]:
     return found
 
 
+def _match(scope: Scope, node: ast.Call) -> Static:
+    _no_keywords(scope, node)
+    match [key_of(scope, one) for one in node.args]:
+        case [str(catalogue), int() | float() as radius]:
+            try:
+                return Field(((str(MatchName.of(catalogue, radius)), "[]"),))
+            except ValueError as error:
+                raise scope.build.refuse(str(error)) from error
+    what = ast.unparse(node)[:60]
+    raise scope.build.refuse(f"`{what}`: it takes a catalogue's name and a radius [arcsec] as constants")
+
+
+def _in_moc(scope: Scope, node: ast.Call) -> Static:
+    return Field(((str(MatchName(*_constants(scope, node, str))), "[]"),))
+
+
 OF_ALERT: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
     "light_curve": _light_curve,
     "colour": _colour,
     "magnitudes": _magnitudes,
     "healpix_at": _healpix_at,
+    "match": _match,
+    "in_moc": _in_moc,
 }
 
 

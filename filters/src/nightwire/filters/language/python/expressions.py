@@ -20,6 +20,7 @@ from nightwire.filters.language.python.scope import (
     Unknown,
     Values,
 )
+from nightwire.schemas.survey_model import MatchName
 
 BINARY: Mapping[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
@@ -137,6 +138,8 @@ def truth(scope: Scope, node: ast.expr) -> int:
     if isinstance(node, ast.BoolOp) and not _or_empty(node):
         return _joined(scope, node, [truth(scope, one) for one in node.values])
     value = scope.value(node)
+    if isinstance(value, Field) and MatchName.is_record(value.path):
+        return scope.build.then(scope.asked(value), scope.build.leaf("has", value.path))
     if (
         isinstance(value, Points | Values)
         and not getattr(value, "lazy", False)
@@ -155,7 +158,19 @@ def boolean(scope: Scope, node: ast.BoolOp) -> Static:
         first = scope.value(node.values[0])
         if isinstance(first, Field):
             return Field(first.steps, empty=True, guard=scope.asked(first))
-    return _joined(scope, node, [scope.scalar(one) for one in node.values])
+    *before, last = node.values
+    asked = _there if isinstance(node.op, ast.And) else Scope.scalar
+    return _joined(scope, node, [*(asked(scope, one) for one in before), scope.scalar(last)])
+
+
+def _there(scope: Scope, node: ast.expr) -> int:
+    """Return the node of a value before ``and``; of a match True, or None where there is none."""
+    value = scope.value(node)
+    if not isinstance(value, Field) or not MatchName.is_record(value.path):
+        return scope.plain(value)
+    true, none = scope.build.constant(True), scope.build.constant(None)
+    there = scope.build.of("if", scope.build.leaf("has", value.path), true, none)
+    return scope.build.then(scope.asked(value), there)
 
 
 def _joined(scope: Scope, node: ast.BoolOp, parts: list[int]) -> int:

@@ -27,7 +27,7 @@ from nightwire.filters.language.python.scope import (
     Values,
 )
 
-METHODS = frozenset({"get", "light_curve", "colour", "magnitudes", "healpix_at"})
+METHODS = frozenset({"get", "light_curve", "colour", "magnitudes", "healpix_at", "match", "in_moc"})
 """Methods of an alert."""
 
 NOT_COLUMNS = {

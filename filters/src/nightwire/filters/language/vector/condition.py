@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.filters.language.source import FilterError
 from nightwire.filters.language.sql import compile_sql
 from nightwire.filters.language.vector.evaluate import Verdicts, evaluate
 from nightwire.schemas import (
@@ -19,6 +20,7 @@ from nightwire.schemas import (
     survey,
     wire,
 )
+from nightwire.schemas.survey_model import MATCH_MARK
 
 CONTAINED = -1
 """Stands for the id of a schema that a message brought along."""
@@ -56,6 +58,12 @@ class Judgement:
     unknown: frozenset[str] = frozenset()
 
 
+NO_CATALOGUES = (
+    "a condition is judged where it is read, far from catalogues: have a filter ask for MATCH and IN_MOC, "
+    "and subscribe to what passes it"
+)
+
+
 class Oddities:
     """What is odd about the alerts that conditions judge, each said once, and not without end."""
 
@@ -79,13 +87,15 @@ class Condition:
         of_survey: Name of the survey.
 
     Raises:
-        FilterError: It is no condition; says where and why.
+        FilterError: It is no condition, or asks for catalogues; says where and why.
         SchemaError: Nobody has described that survey.
     """
 
     def __init__(self, text: str, of_survey: str) -> None:
         self._survey = survey(of_survey)
         self._program = compile_sql(text, self._survey)
+        if any(name.startswith(MATCH_MARK) for name in self._program.names):
+            raise FilterError(NO_CATALOGUES)
         self._own = [name for name in self._program.names if not name.endswith("?")]
 
     def judge(self, values: Sequence[bytes], decoder: AlertDecoder) -> Judgement:

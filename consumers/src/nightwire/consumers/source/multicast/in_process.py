@@ -1,0 +1,66 @@
+"""What a reader hears in the process that writes it."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Message
+
+from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.core.channels import WRITTEN_HERE, Mailbox
+from nightwire.core.kafka import TopicPartition
+
+AT_ONCE = 2048
+"""Most records that are taken at once."""
+PATIENCE = 0.05
+"""How long a record that lacks is waited for: another thread may have written it. [s]"""
+TICK = 0.002
+"""Longest wait for Kafka, while there may be something in memory. [s]"""
+
+
+class InProcessListener:
+    """Hears what this process writes to *topics* of the Kafka at *bootstrap*.
+
+    Attributes:
+        partitions: What was heard, by partition; whoever reads them keeps it.
+        dropped: Records that were not needed.
+    """
+
+    name, patience, tick = "memory", PATIENCE, TICK
+
+    def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
+        self._bootstrap, self._topics = bootstrap, topics
+        self.partitions: dict[TopicPartition, InOrder] = {}
+        self.dropped: Counter[str] = Counter()
+        self._mailbox = Mailbox()
+
+    def look(self, *, wait: bool = False) -> None:
+        """Begin to listen; there is nothing to *wait* for."""
+        WRITTEN_HERE.listen(self._bootstrap, self._topics, self._mailbox)
+
+    def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
+        """Take what was written, or what is first within *timeout* [s]."""
+        runs: dict[TopicPartition, list[Message]] = {}
+        for message in self._mailbox.take(AT_ONCE, 0.0 if answers else timeout):
+            place = str(message.topic()), message.partition() or 0
+            run = runs.setdefault(place, [])
+            if run and run[-1].offset() != (message.offset() or 0) - 1:
+                self._vouch(place, run)
+                run.clear()
+            run.append(message)
+        for place, run in runs.items():
+            self._vouch(place, run)
+
+    def _vouch(self, place: TopicPartition, run: Sequence[Message]) -> None:
+        """Note records that lie one behind the other."""
+        if (heard := self.partitions.get(place)) is not None:
+            known = range(run[0].offset() or 0, (run[-1].offset() or 0) + 1)
+            heard.vouch(known, [*run], time.monotonic())
+
+    def end_of(self, _partition: TopicPartition) -> None:
+        """Say that silence tells enough: Kafka has what is written later by others."""
+
+    def close(self) -> None:
+        """Listen no more."""
+        WRITTEN_HERE.leave(self._mailbox)

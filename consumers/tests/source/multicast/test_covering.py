@@ -1,0 +1,44 @@
+"""Which channel has all that a condition passes."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nightwire.consumers.source.multicast.covering import covering
+from nightwire.core.channels import ChannelMapping
+
+CHANNELS = {
+    "all": "TRUE",
+    "bright": "magnitude < 19",
+    "brighter": "magnitude < 17",
+    "red": "band = 'r'",
+    "odd": "band = 'r' OR magnitude < 3",
+    "none": "magnitude <",
+}
+MADE = datetime(2026, 11, 25, tzinfo=UTC)
+
+
+def chosen(where: str, *names: str) -> str | None:
+    """Return the channel of those *names* that is chosen."""
+    given = [ChannelMapping("alerts.sim", name, CHANNELS[name], "ann", MADE, derived=True) for name in names]
+    found = covering(where, "sim", given)
+    return found.name if found else None
+
+
+@pytest.mark.parametrize(
+    ("where", "names", "expected"),
+    [
+        ("magnitude < 16", ("all", "bright", "brighter"), "brighter"),
+        ("magnitude < 18 AND band = 'g'", ("all", "bright", "brighter"), "bright"),
+        ("magnitude < 18 AND band = 'r'", ("red", "bright"), "red"),
+        ("magnitude < 20", ("bright", "brighter", "none"), None),
+        ("magnitude < 20", ("bright", "all"), "all"),
+        ("band = 'r' OR magnitude < 3", ("all", "odd", "red"), "odd"),
+        ("band = 'g' OR magnitude < 3", ("odd", "red", "bright"), None),
+        ("band = 'g' OR magnitude < 3", ("odd", "all"), "all"),
+        ("TRUE", ("bright", "all"), "all"),
+        ("TRUE", (), None),
+    ],
+)
+def test_the_smallest_that_covers_it(where: str, names: tuple[str, ...], expected: str | None) -> None:
+    assert chosen(where, *names) == expected

@@ -1,0 +1,77 @@
+"""A watchlist: an owner's own catalogue, submitted with the filter that asks for it."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from nightwire.core.catalogues import CatalogueError, Columns, LeftOut, open_file
+from nightwire.filters.authoring.client import Submission
+from nightwire.filters.language import FilterError, column_arguments, parsed
+from nightwire.schemas.survey_model import MatchName
+
+MAX_WATCHLIST = 2 << 20
+"""Largest watchlist, as CSV: some 50,000 targets. [byte]"""
+
+ENTRY = "keep_on_watchlist"
+"""Name of the function that asks whether an alert is near a target, and then the filter's own."""
+
+WRAPPED = """
+
+def {entry}(alert):
+    return alert.match({catalogue!r}, {radius!r}) is not None and {inner}(alert)
+"""
+
+
+def near_targets(submission: Submission | None, catalogue: str, radius: float, text: bytes) -> Submission:
+    """Return a submission that takes alerts near targets alone.
+
+    Args:
+        submission: What else it asks; None for nothing.
+        catalogue: Name of the catalogue of targets.
+        radius: Largest separation. [arcsec]
+        text: The targets, as `watchlist_text` returns them.
+
+    Raises:
+        FilterError: There is no such radius; or it is a function of many alerts at once.
+    """
+    try:
+        MatchName.of(catalogue, radius)
+    except ValueError as error:
+        raise FilterError(str(error)) from error
+    near = f"MATCH('{catalogue}', {radius:g}) IS NOT NULL"
+    if submission is None:
+        return Submission("sql", near, "", watchlist=text)
+    if submission.language == "sql":
+        condition = submission.source.rstrip().rstrip(";")
+        plain = condition[5:] if condition[:5].upper() == "WHERE" else condition
+        return replace(submission, source=f"{near} AND ({plain.strip()})", watchlist=text)
+    if column_arguments(parsed(submission.source), submission.entry) is not None:
+        raise FilterError("a watchlist goes with a function of one alert, or with an SQL condition")
+    wrapped = WRAPPED.format(entry=ENTRY, catalogue=catalogue, radius=radius, inner=submission.entry)
+    return replace(submission, source=submission.source + wrapped, entry=ENTRY, watchlist=text)
+
+
+def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
+    """Return the targets in a file as CSV, and a remark on rows that are left out.
+
+    Raises:
+        FilterError: It is no catalogue, or too large.
+    """
+    from pyarrow import csv
+
+    left_out, found = LeftOut(), io.BytesIO()
+    try:
+        file = open_file(path)
+        rows = pa.Table.from_batches(file.read(file.layout(columns.ra, columns.dec, columns.kept), left_out))
+    except CatalogueError as error:
+        raise FilterError(str(error)) from error
+    csv.write_csv(rows, found)
+    if found.tell() > MAX_WATCHLIST:
+        raise FilterError(
+            f"{path.name} has {rows.num_rows:,} targets, {found.tell():,} bytes as CSV; a watchlist has "
+            f"{MAX_WATCHLIST:,}: keep fewer columns by --watchlist-columns, or ask who runs the engine for "
+            "`nightwire catalogue add`"
+        )
+    return found.getvalue(), str(left_out) if left_out.count else ""

@@ -1,0 +1,103 @@
+"""Channels made and taken out by hand: a record in `channels`, and a topic for the copies."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
+from nightwire.core.kafka import (
+    Writer,
+    ensure_topics,
+    principal,
+    producer,
+    read_to_end,
+)
+from nightwire.core.subscriptions import subscriber_name
+from nightwire.filters.language import FilterError, compile_sql
+from nightwire.multicast.planning import LEAD, end_of
+from nightwire.schemas import surveys
+from nightwire.schemas.topics import CHANNELS, channel, settings
+
+
+class ChannelError(MappingError):
+    """A channel cannot be made or taken out; the message says why."""
+
+
+def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping]:
+    """Return the channels of *topic*, or of all.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
+    table = ChannelTable()
+    for message in read_to_end(bootstrap, [CHANNELS]):
+        key = (message.key() or b"").decode(errors="replace")
+        table.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
+    return [one.mapping for one in table.of(topic)]
+
+
+def make_channel(
+    bootstrap: str, topic: str, name: str, condition: str, *, derived: bool = True, **carried: Any
+) -> ChannelMapping:
+    """Make a channel of the alerts of *topic* that meet *condition*, and return it.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        topic: ``alerts.SURVEY``.
+        name: The channel's; one of this name is changed.
+        condition: Which alerts.
+        derived: Whether sources copy them.
+        carried: The mapping's *group*, *full* and *priority*, where it has a group.
+
+    Raises:
+        ChannelError: There is no such topic, or the condition is none.
+        KafkaException: Kafka cannot be reached.
+        DeliveryError: Kafka did not take it.
+    """
+    _check(topic, condition)
+    if not (since := end_of(bootstrap, topic, lead=LEAD if carried else 0.0)):
+        raise ChannelError(f"no topic {topic}")
+    own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
+    ensure_topics(bootstrap, [settings(CHANNELS), *own])
+    who = subscriber_name(principal(bootstrap))
+    before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
+    made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
+    if before is not None and before.group is not None:
+        if before.condition != condition:
+            raise ChannelError(f"channel {made.key} goes to {before.group} as well: take it out first")
+        more = {"made_by": who, "made": made.made, "since": since, "automatic": False, **carried}
+        made = replace(before, derived=before.derived or derived, **more)
+    _write(bootstrap, made.key, made.encoded())
+    return made
+
+
+def take_out(bootstrap: str, topic: str, name: str) -> None:
+    """Take a channel out; its topic empties within a day.
+
+    Raises:
+        ChannelError: There is none of that name.
+        KafkaException: Kafka cannot be reached.
+        DeliveryError: Kafka did not take it.
+    """
+    known = [one.name for one in channels_of(bootstrap, topic)]
+    if name not in known:
+        raise ChannelError(f"{topic} has no channel {name}; there are: {', '.join(known) or 'none'}")
+    _write(bootstrap, f"{topic}/{name}", None)
+
+
+def _check(topic: str, condition: str) -> None:
+    of_survey = topic.removeprefix("alerts.")
+    if of_survey not in surveys():
+        raise ChannelError(
+            f"channels are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic[:80]!r}"
+        )
+    try:
+        compile_sql(condition, of_survey)
+    except FilterError as error:
+        raise ChannelError(f"--where: {'; '.join(error.reasons)}") from error
+
+
+def _write(bootstrap: str, key: str, value: bytes | None) -> None:
+    writer = Writer(producer(bootstrap))
+    writer.write(CHANNELS, value, key=key.encode())
+    writer.flush()

@@ -1,0 +1,133 @@
+"""A channel on its way to its group: paced, counted, and never a reason to stop."""
+
+import logging
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from nightwire.core.datagrams import Beat, Entry, GroupAddress, Judge, open_sender
+from nightwire.core.runtime import LogLimiter
+from nightwire.multicast.packing import Packer
+from nightwire.multicast.positions import Position
+
+log = logging.getLogger("nightwire.relay")
+
+BURST = 64 << 10
+"""What may be sent at once after a pause. [byte]"""
+SHORTEST = 0.001
+"""Shorter pauses are put off until they are so long: sleeping is not more exact. [s]"""
+NEVER = 1 << 62
+"""An offset that no partition reaches."""
+
+
+class TokenBucket:
+    """Tells how long to wait so that a rate is kept.
+
+    Args:
+        rate: Bytes a second.
+        clock: Gives the time. [s, any steady clock]
+    """
+
+    def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._clock = rate, clock
+        self._tokens, self._at = float(BURST), clock()
+
+    def take(self, size: int) -> float:
+        """Take *size* bytes; return how long to wait after them. [s]"""
+        now = self._clock()
+        self._tokens = min(float(BURST), self._tokens + (now - self._at) * self._rate) - size
+        self._at = now
+        return max(0.0, -self._tokens / self._rate)
+
+
+class Pace:
+    """What the outlets of a relay share: its rate, and what was sent and could not be.
+
+    Args:
+        rate: Most bytes a second.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._bucket = TokenBucket(rate)
+        self.counts: Counter[str] = Counter()
+        self.waited = False
+
+    def sent(self, size: int) -> None:
+        """Count a datagram, and wait where the rate asks for it."""
+        self.counts["datagrams"] += 1
+        self.counts["bytes"] += size
+        if (pause := self._bucket.take(size)) >= SHORTEST:
+            self.waited = True
+            time.sleep(pause)
+
+
+class Outlet:
+    """Sends a channel to its group.  What cannot be sent is lost; receivers fetch it from Kafka.
+
+    Args:
+        packer: Makes datagrams, and knows the channel.
+        address: The group.
+        pace: Shared by all of a relay.
+        ttl: How many routers may pass it on, and one.
+        judge: Tells which records are the channel's; None: all.
+        priority: Outlets of a higher one are served first.
+        since: By partition, the offset from which it carries records; where it is not told, from 0.
+
+    Attributes:
+        last: The last offset that was sent, by partition.
+        until: By partition, the offset from which it carries no more; NEVER where it is not told.
+        ended: When it was told that it ends. [s, the monotonic clock]
+    """
+
+    def __init__(
+        self, packer: Packer, address: GroupAddress, pace: Pace, ttl: int,
+        judge: Judge | None = None, priority: int = 0, since: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self.packer, self.judge, self.priority, self._since = packer, judge, priority, since
+        self._pace, self._limiter = pace, LogLimiter()
+        self._socket: socket.socket = open_sender(address, ttl=ttl)
+        self.last: dict[int, int] = {}
+        self.until: Sequence[int] | None = None
+        self.ended: float | None = None
+
+    def offsets(self, number: int) -> range:
+        """Return the offsets of a partition that it carries."""
+        until = NEVER if self.until is None else self.until[number] if number < len(self.until) else 0
+        return range(self._since[number] if number < len(self._since) else 0, until)
+
+    def begin(self, number: int, position: Position) -> None:
+        """Go on with a partition at a *position*: nothing more is known of what was sent before."""
+        self.last[number] = max(position.sent, self.offsets(number).start - 1)
+
+    def send(self, entries: Sequence[Entry], number: int, epoch: int) -> Iterator[None]:
+        """Send *entries* of a partition, at least one; yield after each datagram."""
+        for raw in self.packer.datagrams(entries, number, epoch, self.last[number]):
+            self._send(raw)
+            yield
+        self.last[number] = entries[-1].offset
+
+    def beat(self, positions: dict[int, Position], now_ms: int) -> None:
+        """Tell how far it has sent and looked, in each partition that it has begun with."""
+        beats = []
+        for number, one in positions.items():
+            offsets = self.offsets(number)
+            if one.next >= offsets.start:
+                done = min(one.next, offsets.stop) - 1
+                beats.append(Beat(number, one.epoch, self.last[number], max(done, self.last[number])))
+        for raw in self.packer.heartbeats(beats, now_ms) if beats else ():
+            self._send(raw)
+
+    def close(self) -> None:
+        """Send no more."""
+        self._socket.close()
+
+    def _send(self, raw: bytes) -> None:
+        try:
+            self._socket.send(raw)
+        except OSError as error:
+            self._pace.counts["failed"] += 1
+            if self._limiter.allows():
+                failed = self._pace.counts["failed"]
+                log.warning("not sent (%d so far), receivers fetch it from Kafka: %s", failed, error)
+        self._pace.sent(len(raw))

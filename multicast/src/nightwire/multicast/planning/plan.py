@@ -1,0 +1,183 @@
+"""Which of the conditions that are wanted get a channel of their own.  Pure.
+
+A receiver without a channel gets the whole topic and discards what it does not want.  A channel
+spares its receivers what the smallest other one that they could listen to would bring beside it:
+rate × size × receivers × the difference of the shares that pass.  The channel that spares most is
+made first, and so on, as long as one spares enough.  One that stands has to spare less than one
+that is new, and none is taken out young.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from nightwire.core.channels import ChannelMapping
+
+Action = Literal["make", "keep", "take out", "forget"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of the planner.
+
+    Attributes:
+        groups: Multicast groups that channels may get, ``ADDRESS:PORT``; none where these are not
+            to have any.
+        derived: Whether sources are to copy a channel's events to a topic of its own.
+        full: Whether groups carry alerts whole.
+        make: A channel that spares its receivers so much is made. [byte/s]
+        keep: One that spares less than this is taken out. [byte/s]
+        most: Most channels that the planner makes.
+        age: None is taken out before.
+    """
+
+    groups: Sequence[str] = ()
+    derived: bool = False
+    full: bool = False
+    make: float = 100_000.0
+    keep: float = 50_000.0
+    most: int = 16
+    age: timedelta = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is wanted of a topic, and what there is.
+
+    Attributes:
+        rate: Events a second.
+        size: Their mean length, as receivers get them. [byte]
+        receivers: By condition, how many have it as the smallest that covers what they want.
+        shares: By condition, which share of the events passes; of the channels' conditions too.
+        covered: By condition, those of *receivers* that it covers.
+    """
+
+    rate: float
+    size: float
+    receivers: Mapping[str, int]
+    shares: Mapping[str, float]
+    covered: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to become of a channel.
+
+    Attributes:
+        action: What is done.
+        mapping: The channel, as it is to be.
+        receivers: How many listen to it, or would.
+        share: Which share of the events it has.
+        spared: What it spares them. [byte/s]
+    """
+
+    action: Action
+    mapping: ChannelMapping
+    receivers: int
+    share: float
+    spared: float
+
+
+def plan(
+    now: Sequence[ChannelMapping], demand: Demand, settings: Settings, topic: str, who: str, at: datetime
+) -> list[Change]:
+    """Return what is to become of the channels that the planner made or would make.
+
+    Args:
+        now: The topic's channels; those that people made stay as they are.
+        demand: What is wanted.
+        settings: What is asked.
+        topic: Whose channels.
+        who: Makes them.
+        at: The present.
+    """
+    ours = {one.condition: one for one in now if one.automatic and _carries(one)}
+    chosen = _chosen(now, ours, demand, settings, at)
+    found = list[Change]()
+    free = iter(_free_groups(now, settings))
+    for condition, spared in chosen.items():
+        action: Action = "keep" if condition in ours else "make"
+        mapping = ours.get(condition) or ChannelMapping(
+            topic, name_of(condition), condition, who, at, derived=settings.derived,
+            group=next(free, None), full=settings.full, automatic=True,
+        )  # fmt: skip
+        if _carries(mapping):
+            found.append(_change(action, mapping, demand, spared))
+    for condition, mapping in ours.items():
+        if condition not in chosen:
+            spared = _spared(condition, demand, _reached(now, chosen, demand))
+            out = replace(mapping, group=None, derived=False, made=at)
+            found.append(_change("take out", out, demand, spared))
+    gone = [one for one in now if one.automatic and not _carries(one) and at - one.made >= settings.age]
+    return found + [_change("forget", one, demand, 0.0) for one in gone]
+
+
+def name_of(condition: str) -> str:
+    """Return the name of the channel that the planner makes for a condition."""
+    return f"auto-{hashlib.sha256(condition.encode()).hexdigest()[:8]}"
+
+
+def _chosen(
+    now: Sequence[ChannelMapping],
+    ours: Mapping[str, ChannelMapping],
+    demand: Demand,
+    settings: Settings,
+    at: datetime,
+) -> dict[str, float]:
+    """Return the conditions that are to have a channel, and what each spares beside the others."""
+    manual = {one.condition for one in now if not one.automatic and _carries(one)}
+    young = sorted(condition for condition, one in ours.items() if at - one.made < settings.age)
+    there = (demand.receivers.keys() | ours.keys()) - manual - {*young}
+    reach, found = _reached(now, (), demand), dict[str, float]()
+    for one in young:
+        found[one] = _spared(one, demand, reach)
+        reach = _narrowed(reach, one, demand)
+    while there and len(found) < settings.most:
+        spared = {one: _spared(one, demand, reach) for one in sorted(there)}
+        least = {one: settings.keep if one in ours else settings.make for one in there}
+        best = max(spared, key=lambda one: spared[one] / max(1.0, least[one]))
+        if spared[best] < max(1.0, least[best]):
+            break
+        there.remove(best)
+        found[best] = spared[best]
+        reach = _narrowed(reach, best, demand)
+    return found
+
+
+def _reached(
+    now: Sequence[ChannelMapping], chosen: Sequence[str] | Mapping[str, float], demand: Demand
+) -> dict[str, float]:
+    """Return the share that receivers of each condition get by people's channels and *chosen*."""
+    reach = dict.fromkeys(demand.receivers, 1.0)
+    for one in [*(each.condition for each in now if not each.automatic and _carries(each)), *chosen]:
+        reach = _narrowed(reach, one, demand)
+    return reach
+
+
+def _narrowed(reach: Mapping[str, float], by: str, demand: Demand) -> dict[str, float]:
+    share, below = demand.shares.get(by, 1.0), demand.covered.get(by, frozenset())
+    return {one: min(had, share) if one in below else had for one, had in reach.items()}
+
+
+def _spared(condition: str, demand: Demand, reach: Mapping[str, float]) -> float:
+    """Return what a channel spares its receivers, beside what they can have already. [byte/s]"""
+    share, below = demand.shares.get(condition, 1.0), demand.covered.get(condition, frozenset())
+    less = sum(demand.receivers[one] * max(0.0, reach[one] - share) for one in below)
+    return demand.rate * demand.size * less
+
+
+def _change(action: Action, mapping: ChannelMapping, demand: Demand, spared: float) -> Change:
+    below = demand.covered.get(mapping.condition, frozenset())
+    receivers = sum(demand.receivers[one] for one in below)
+    return Change(action, mapping, receivers, demand.shares.get(mapping.condition, 1.0), spared)
+
+
+def _carries(one: ChannelMapping) -> bool:
+    return one.derived or one.group is not None
+
+
+def _free_groups(now: Sequence[ChannelMapping], settings: Settings) -> list[str]:
+    taken = {one.group for one in now}
+    return [one for one in settings.groups if one not in taken]

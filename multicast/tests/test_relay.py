@@ -1,0 +1,123 @@
+"""A relay's batch: what its outlets send, where one begins or ends, and what a low rate leaves."""
+
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Message, Producer
+
+from nightwire.core.datagrams import (
+    HEARTBEAT,
+    PACKED,
+    Channel,
+    Judge,
+    decode,
+    decode_beats,
+    decode_pack,
+    open_receiver,
+    parse_group,
+)
+from nightwire.core.kafka import Writer
+from nightwire.core.runtime import free_port
+from nightwire.multicast.outlet import Outlet, Pace
+from nightwire.multicast.packing import Packer
+from nightwire.multicast.positions import Position
+from nightwire.multicast.relay import AT_ONCE, Relay
+
+NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
+
+
+class Lan:
+    """Outlets on the loopback, and what each sends.
+
+    Args:
+        exits: Closes all.
+        rate: Most bytes a second.
+    """
+
+    def __init__(self, exits: ExitStack, rate: float = 1e9) -> None:
+        self._exits, self.pace = exits, Pace(rate)
+        self._ears: dict[int, socket.socket] = {}
+        self.outlets: list[Outlet] = []
+
+    def outlet(self, *, judge: Judge | None = None, priority: int = 0, since: Sequence[int] = ()) -> Outlet:
+        """Return a new one, which begins at the beginning."""
+        number = len(self.outlets) + 1
+        address = parse_group(f"239.255.9.{number}:{free_port()}", "127.0.0.1")
+        ear = self._exits.enter_context(open_receiver(address))
+        channel = Channel("t", address.name, condition=f"condition {number}" if judge else "")
+        one = Outlet(Packer(channel, 1472), address, self.pace, 0, judge, priority, since)
+        self._exits.callback(one.close)
+        one.begin(0, Position(1, 0, -1))
+        self._ears[id(one)] = ear
+        self.outlets.append(one)
+        return one
+
+    def relay(self, messages: Sequence[Message]) -> Relay:
+        """Return a relay of partition 0 that has sent *messages*."""
+        client = Consumer({**NOBODY, "group.id": "g"})
+        one = Relay(client, "t", self.outlets, self.pace, Writer(Producer(NOBODY)), "relay.t")
+        one.positions[0], one._beat_at = Position(1, 0, -1), float("inf")
+        one._relay_up_to_edges(messages, threading.Event())
+        return one
+
+    def heard(self, one: Outlet) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield the records that an outlet has sent, and its heartbeats: last and done."""
+        ear = self._ears[id(one)]
+        while select.select([ear], [], [], 0.2)[0]:
+            found = decode(ear.recv(1 << 16))
+            if found.kind == HEARTBEAT:
+                yield "beat", next((beat.last, beat.done) for beat in decode_beats(found.body))
+            else:
+                pack = decode_pack(found) if found.kind == PACKED else [found]
+                yield f"after {found.previous}", [entry.offset for entry in pack]
+
+
+@pytest.fixture
+def exits() -> Iterator[ExitStack]:
+    """Yield what closes all at the end."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def records(count: int) -> list[Message]:
+    """Return so many records of ten bytes."""
+    return [Message(topic="t", partition=0, offset=at, value=b"%010d" % at) for at in range(count)]
+
+
+def divisible(by: int) -> Callable[[Sequence[bytes | None]], list[bool]]:
+    """Return the judge of what can be divided."""
+    return lambda values: [int(value or b"1") % by == 0 for value in values]
+
+
+def test_each_outlet_gets_what_is_its_own_from_one_pass(exits: ExitStack) -> None:
+    lan = Lan(exits)
+    every, fourth = lan.outlet(), lan.outlet(judge=divisible(4))
+    one = lan.relay(records(10))
+    assert [*lan.heard(every)] == [("after -1", [*range(10)])]
+    assert [*lan.heard(fourth)] == [("after -1", [0, 4, 8])]
+    assert (one.sent, one.left_out, one.positions[0].next) == (10, 0, 10)
+
+
+def test_where_one_ends_and_another_begins_both_tell_before_anything_is_sent(exits: ExitStack) -> None:
+    """The old one's readers know that 4 was its last, and that there is none up to 5."""
+    lan = Lan(exits)
+    old, new = lan.outlet(judge=divisible(4)), lan.outlet(judge=divisible(2), since=(6,))
+    old.until = (6,)
+    lan.relay(records(10))
+    assert [*lan.heard(old)] == [("after -1", [0, 4]), ("beat", (4, 5))]
+    assert [*lan.heard(new)] == [("beat", (5, 5)), ("after 5", [6, 8])]
+
+
+def test_while_the_rate_is_short_the_lower_priority_is_left_to_kafka(exits: ExitStack) -> None:
+    lan = Lan(exits, rate=20_000.0)
+    urgent, other = lan.outlet(priority=1), lan.outlet()
+    lan.pace.waited = True
+    one = lan.relay(records(AT_ONCE))
+    assert [*lan.heard(other)] == []
+    assert sum(len(found) for _, found in lan.heard(urgent)) == AT_ONCE
+    assert (one.shed, other.last[0]) == (AT_ONCE, AT_ONCE - 1)  # so the next heartbeat tells of it

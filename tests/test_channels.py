@@ -1,0 +1,170 @@
+"""Derived channels: sources that copy, and readers that read the copies, with a real Kafka."""
+
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from nightwire.core.channels import ChannelMapping
+from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer
+from nightwire.multicast.derived import make_channel, take_out
+from nightwire.schemas.topics import CHANNELS, settings
+from tests._channels import (
+    KILLED,
+    TOPIC,
+    WHERE,
+    WIDER,
+    Load,
+    Member,
+    by_channel,
+    ends,
+    identity,
+    plain,
+    source,
+)
+from tests._multicast import by_partition, wait_for, write_alerts
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def channel(kafka: str) -> Iterator[str]:
+    """Yield the name of a channel of `alerts.sim`, while it is there."""
+    make_channel(kafka, TOPIC, "bright", WIDER)
+    yield "bright"
+    take_out(kafka, TOPIC, "bright")
+
+
+Same = Callable[[Sequence[Member]], bool]
+
+
+@pytest.fixture
+def same(kafka: str, registry_url: str) -> Same:
+    """Return what waits until some readers got, together, once, in order, what a plain one gets."""
+    begin = ends(kafka)
+
+    def are_the_same(some: Sequence[Member]) -> bool:
+        wanted = plain(kafka, registry_url, begin)
+        wait_for(lambda: sum(len(one.places) for one in some) >= len(wanted))
+        found = [alert for one in some for alert in [*one.alerts]]
+        in_order = all(
+            offsets == sorted(offsets) for one in some for offsets in by_partition(one.places).values()
+        )
+        return in_order and sorted(map(identity, found)) == sorted(map(identity, wanted))
+
+    return are_the_same
+
+
+def test_two_sources_and_a_stranger_write_at_once(
+    kafka: str, registry_url: str, channel: str, same: Same
+) -> None:
+    one = Member(kafka, registry_url)
+    with source(kafka) as first, source(kafka) as second, Load(first), Load(second):
+        wait_for(lambda: by_channel(one))
+        for number in range(20):
+            write_alerts(kafka, TOPIC, range(1, 30), flux=85.0 + number % 2 * 10)
+        wait_for(lambda: len(one.places) > 1000)
+    assert same([one])
+    assert f"channel {channel} of {TOPIC}" in one.ways
+
+
+def test_a_source_is_killed_and_a_stranger_goes_on(
+    kafka: str, registry_url: str, channel: str, same: Same
+) -> None:
+    one = Member(kafka, registry_url)
+    words = [sys.executable, "-c", KILLED, kafka]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as child:
+        wait_for(lambda: by_channel(one))
+        child.kill()
+    with source(kafka, channels=None) as stranger, Load(stranger):
+        wait_for(lambda: one.reader.way == "kafka")
+    assert same([one])
+    with source(kafka) as again, Load(again):
+        wait_for(lambda: by_channel(one))
+    assert same([one])
+
+
+def test_a_channel_comes_changes_and_goes_while_it_is_read(kafka: str, registry_url: str, same: Same) -> None:
+    one, other = (Member(kafka, registry_url) for _ in range(2))
+    with source(kafka, channels=0) as write, Load(write):
+        for condition in (WIDER, WHERE):
+            make_channel(kafka, TOPIC, "bright", condition)
+            wait_for(lambda: by_channel(one, other))
+        make_channel(kafka, TOPIC, "bright", "diaSource.psfFlux >= 95")
+        wait_for(lambda: one.reader.way == other.reader.way == "kafka")
+        make_channel(kafka, TOPIC, "bright", WHERE)
+        wait_for(lambda: by_channel(one, other))
+        take_out(kafka, TOPIC, "bright")
+        wait_for(lambda: one.reader.way == other.reader.way == "kafka")
+    assert same([one])
+    assert same([other])
+
+
+def test_members_share_a_channel_and_go_on_where_the_group_was(
+    kafka: str, registry_url: str, channel: str, same: Same
+) -> None:
+    group = f"night-{secrets.token_hex(4)}"
+
+    def member() -> Member:
+        return Member(kafka, registry_url, group=group, commit_interval=0.1)
+
+    first = member()
+    with source(kafka) as write, Load(write):
+        wait_for(lambda: by_channel(first))
+        second = member()
+        wait_for(lambda: by_channel(first, second))
+        first.leave()
+        third = member()
+        wait_for(lambda: by_channel(second, third) and len(third.places) > 100)
+    assert same([first, second, third])
+    second.leave()
+    third.leave()
+
+
+def test_a_group_passes_over_what_a_channel_leaves_out(
+    kafka: str, registry_url: str, channel: str, same: Same
+) -> None:
+    """It wants nothing of what comes, and is not behind for that."""
+    group = f"night-{secrets.token_hex(4)}"
+    more = {"group": group, "commit_interval": 0.1, "where": "diaSource.psfFlux > 1000"}
+    one = Member(kafka, registry_url, **more)
+    with source(kafka) as write:
+        with Load(write):
+            wait_for(lambda: by_channel(one))
+        left_out = one.reader.filtered
+        write(range(2_050))  # the last are not in the channel
+        wait_for(lambda: committed(kafka, group) == ends(kafka))
+    assert one.reader.filtered - left_out < 800
+    one.leave()
+    assert one.places == []
+
+
+def test_a_channel_whose_topic_is_not_there_is_none(kafka: str, registry_url: str, same: Same) -> None:
+    made = ChannelMapping(TOPIC, "nowhere", WIDER, "ann", datetime.now(UTC), derived=True)
+    ensure_topics(kafka, [settings(CHANNELS)])
+    said = Writer(producer(kafka))
+    said.write(CHANNELS, made.encoded(), key=made.key.encode())
+    said.flush()
+    one = Member(kafka, registry_url)
+    with source(kafka, channels=0) as write:
+        write(range(3_000))
+    assert same([one])
+    assert one.ways == ["kafka"]
+    take_out(kafka, TOPIC, "nowhere")
+
+
+def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:
+    """Return the group's offsets."""
+    from confluent_kafka import TopicPartition as TopicPartitionOffset
+
+    from nightwire.core.kafka import consumer
+
+    client = consumer(bootstrap, group=group)
+    try:
+        found = client.committed([TopicPartitionOffset(*one) for one in ends(bootstrap)], timeout=10)
+        return {(one.topic, one.partition): one.offset for one in found}
+    finally:
+        client.close()
