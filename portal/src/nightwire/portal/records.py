@@ -57,7 +57,7 @@ class Records:
     def __init__(self, where: Endpoints, stamps: StampCache, archive: Archive | None = None) -> None:
         self._registry = SchemaRegistry(where.schema_registry, cluster_id=partial(cluster_id, where.kafka))
         self._decoder, self._stamps = RecordDecoder(AlertDecoder(self._registry)), stamps
-        self._repair, self._lock, self.archive = RecordFetcher(where.kafka), Lock(), archive
+        self._fetcher, self._lock, self.archive = RecordFetcher(where.kafka), Lock(), archive
 
     def alert(self, place: Place) -> ReceivedAlert:
         """Return the alert at *place*, from the archive where Kafka does not have it.
@@ -69,7 +69,7 @@ class Records:
         topic, partition, offset = place
         try:
             with self._lock:
-                message = self._repair.one((topic, partition), offset)
+                message = self._fetcher.one((topic, partition), offset)
         except MissingError as error:
             message = self._archived(place, error)
         return self._decoder.decode(message)
@@ -98,7 +98,7 @@ class Records:
 
     def close(self) -> None:
         """Leave Kafka, the registry and the archive."""
-        self._repair.close()
+        self._fetcher.close()
         if self.archive is not None:
             self.archive.close()
         self._registry.close()

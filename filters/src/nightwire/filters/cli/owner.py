@@ -118,7 +118,7 @@ def submit(
       nightwire filter submit bright.py --name bright --notify https://example.org/hook
     """
     from nightwire.filters.authoring.client import file_source_map
-    from nightwire.filters.authoring.notify import check_url
+    from nightwire.filters.cli.notify import check_url
     from nightwire.filters.language import FilterError
     from nightwire.schemas.topics import NameError_, filter_topic
 
@@ -194,7 +194,7 @@ def _submission(
 def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
     """Write the flow that posts what passes, and say how to end it."""
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.authoring.notify import notify
+    from nightwire.filters.cli.notify import notify
 
     flow = notify(find_endpoints(bootstrap).kafka, owner, name, topic, url)
     click.echo(f"posted to {url} by a flow, which ends with:  nightwire flow down {flow}")
