@@ -1,6 +1,7 @@
 """`nightwire archive serve`: the loop that writes behind, HTTP in front, upkeep beside."""
 
 import logging
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ MEMBER: Mapping[str, Any] = {
     "isolation_level": "read_committed",
 }
 """Soon hears of new topics, and fetches little ahead of its schedule."""
+LEAVE = 20.0
+"""Longest wait at the end for what is being written. [s]"""
 GAUGES = {
     "nightwire_archive_records": "Records that were archived since the start.",
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
@@ -155,7 +158,10 @@ def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[list[Exception
         yield failures
     finally:
         stop.set()
-        thread.join()
+        thread.join(LEAVE)
+        if thread.is_alive():  # Kafka, or the store, is away: what is not written is read again
+            log.warning("not done %g s after the signal to stop: ending at once", LEAVE)
+            os._exit(1)
 
 
 @contextmanager
