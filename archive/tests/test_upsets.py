@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from archive.tests.conftest import message, put, record, writer
 from nightwire.archive import Archive, QuestionError
 
 
@@ -13,3 +14,12 @@ def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
         with pytest.raises(QuestionError, match="nothing is written here"):
             archived.query(f"{words} COPY (SELECT 1) TO '{path}'")
     assert not path.exists()
+
+
+def test_a_detection_without_a_time_is_no_point_of_a_light_curve(tmp_path: Path) -> None:
+    put(writer(tmp_path), record(2), record(3, message(4, midpointMjdTai=float("nan"))), record(4))
+    with Archive(tmp_path) as found:
+        assert len(found.object(10**6 + 1)) == 3
+        assert found.light_curve(10**6 + 1).column("mjd_tai").to_pylist() == pytest.approx(
+            [61000.6003, 61000.6005]
+        )

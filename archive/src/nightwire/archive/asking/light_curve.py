@@ -1,5 +1,6 @@
 """One object's measurements, of all its alerts and of their histories, each once.  Pure."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -18,12 +19,13 @@ def merged(curves: Iterable[Curve]) -> Any:
     """Return all points of *curves* as a table in order of time.
 
     Of several points of one band at one time the last curve's counts: what a survey measures again
-    is better known.
+    is better known.  One without a time is no point.
     """
     points: dict[tuple[int, str], tuple[Any, ...]] = {}
     for curve in curves:
         for point in zip(*(np.asarray(curve[name]).tolist() for name in ATTRIBUTES), strict=True):
-            points[round(point[0] / SAME), str(point[1])] = point
+            if math.isfinite(point[0]):
+                points[round(point[0] / SAME), str(point[1])] = point
     ordered = [points[key] for key in sorted(points)]
     columns = list(zip(*ordered, strict=True)) or [()] * len(ATTRIBUTES)
     kinds = [pa.string() if name == "band" else pa.float64() for name in ATTRIBUTES]
