@@ -10,7 +10,7 @@ import duckdb
 from nightwire.archive.storage import ArchiveError, Place, StorageError
 
 READS = frozenset({duckdb.StatementType.SELECT})
-"""Statements that are answered; no EXPLAIN, which with ANALYZE does what it explains, even a COPY."""
+"""Statements that are answered; no EXPLAIN: with ANALYZE it does what it explains, even a COPY."""
 LIMIT = 60.0
 """Longest time for a question. [s]"""
 
