@@ -15,6 +15,7 @@ from nightwire.archive.asking.sorted_files import SortedFiles
 from nightwire.archive.storage import (
     ALERTS,
     INDEX,
+    LATEST,
     PACKETS,
     SCHEMA,
     ArchiveError,
@@ -159,6 +160,8 @@ class SurveyTables:
 
     def first_since(self, number: int, time_ms: int) -> int | None:
         """Return the first offset of a partition that was written at *time_ms* or later."""
+        if time_ms > LATEST:
+            return None
         moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))
         found: int | None = None
         for file in self.packets.within("timestamp", moment, None, order="offset", partition=[number]):
