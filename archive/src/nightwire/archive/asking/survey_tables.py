@@ -115,7 +115,10 @@ class SurveyTables:
         return self._files.rows(there, "key", [("", chr(0x10FFFF))], OURS).slice(0, 0)
 
     def _chosen(self, found: Any, columns: Sequence[str]) -> Any:
-        """Return *columns* of the alerts that the index *found*; others lie in the wide table."""
+        """Return *columns* of the alerts that the index *found*; others lie in the wide table.
+
+        Of these an alert is left out that the wide table has not: not yet, or no longer.
+        """
         if set(columns) <= set(found.schema.names):
             return found.select(list(columns))
         folders = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
@@ -128,6 +131,7 @@ class SurveyTables:
             f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 IN ({there})"
         )
         at = {place: n for n, place in enumerate(_places(rows, "p", "o"))}
+        found = found.filter(pa.array([one in at for one in _places(found)], pa.bool_()))
         taken = rows.take(pa.array([at[one] for one in _places(found)], pa.int64())).drop_columns(["p", "o"])
         return taken.append_column("distance", found.column("distance")) if "distance" in columns else taken
 
