@@ -1,13 +1,18 @@
 """What ought not to be, and is: each is said, and neither stops the archive nor harms it."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from archive.tests.conftest import NOON, message, put, record, writer
+from archive.tests.test_serving import answering
 from nightwire.archive import Archive, QuestionError
+from nightwire.archive.commands import archive
 from nightwire.archive.storage import record_of
+from nightwire.schemas.serving import KafkaAccess
 
 
 def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
@@ -36,3 +41,27 @@ def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -
         assert found.whole(1) == [record_of(said)]
         assert found.of("sim").first_since(0, NOON + 1) == 0
         assert found.of("sim").first_since(0, NOON * 10**4) is None
+
+
+def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
+    """The nights went, and their month is still there; or the columns are being written just now."""
+    tables = writer(tmp_path)
+    put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
+    tables.alerts.forget("2025-11-22", timedelta(hours=24))
+    with Archive(tmp_path) as found:
+        assert found.get(2, columns="*").column("id").to_pylist() == ["2"]
+        assert len(found.get(1, columns=["id", "diaSource.psfFlux"])) == 0
+        near = found.cone(10.015, -20.25, 1.0, columns=["id", "diaSource.psfFlux"])
+        assert (near.column("id").to_pylist(), len(near.column("distance"))) == (["2"], 1)
+
+
+def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
+    tables = writer(tmp_path)
+    put(tables, record(0))
+    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    with Archive(tmp_path) as found, answering(found, KafkaAccess({})) as http:
+        answer = http.get("/sim/alerts/1", params={"as": "avro"})
+        assert (answer.status_code, "no longer kept" in answer.text) == (404, True), answer.text
+    words = ["get", "1", "--archive", str(tmp_path), "--as", "avro"]
+    shown = CliRunner().invoke(archive, words)
+    assert (shown.exit_code, "no longer kept" in str(shown.exception)) == (1, True), shown.output

@@ -103,6 +103,10 @@ def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
     if http.query_params.get("as") != "avro":
         return found
     made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
+    if not made:
+        raise RefusedError(
+            404, f"no whole alert of {http.path_params['id']} is here: they are no longer kept"
+        )
     if len(made) > 1:
         raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
     return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
