@@ -44,7 +44,7 @@ def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -
 
 
 def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
-    """The nights went, and their month is still there; or the columns are being written just now."""
+    """The nights went, and their month is still there; or the columns are being written."""
     tables = writer(tmp_path)
     put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
     tables.alerts.forget("2025-11-22", timedelta(hours=24))
