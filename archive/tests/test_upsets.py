@@ -65,3 +65,12 @@ def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     words = ["get", "1", "--archive", str(tmp_path), "--as", "avro"]
     shown = CliRunner().invoke(archive, words)
     assert (shown.exit_code, "no longer kept" in str(shown.exception)) == (1, True), shown.output
+
+
+@pytest.mark.parametrize(
+    ("sql", "form"), [("SELECT [1] AS l", "csv"), ("SELECT TIMESTAMP 'infinity' AS t", "json")]
+)
+def test_a_form_that_cannot_hold_an_answer_is_refused(archived: Archive, sql: str, form: str) -> None:
+    with answering(archived, KafkaAccess({})) as http:
+        answer = http.get("/query", params={"sql": sql, "as": form})
+    assert (answer.status_code, form in answer.text) == (400, True), answer.text
