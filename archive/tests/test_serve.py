@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from archive.tests.conftest import serving
+from archive.tests.conftest import put, record, serving, writer
 from nightwire.archive import Archive
 from nightwire.archive.check import Compared, compare
 from nightwire.archive.commands import archive
@@ -146,3 +146,16 @@ def test_two_share_the_partitions_and_one_takes_over(
         compared = await_archived(folder, kafka, 1800)
         assert other.poll() is None, (folder.parent / "log").read_text()[-3000:]
     assert [found for found in compared if not found.same or found.unreadable] == []
+
+
+def test_a_topic_that_was_made_anew_is_said_and_not_passed_over(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    """Its offsets began again: below those that are archived nothing would be kept."""
+    kafka, registry = site
+    folder = tmp_path / "archive"
+    simulate(kafka, 1, 20)
+    put(writer(folder), *(record(99, partition=number) for number in range(64)))
+    with serving(folder, kafka, registry, "--port", str(free_port())) as child:
+        assert child.wait(60) == 1
+    assert "the archive has it up to 100" in (tmp_path / "log").read_text()

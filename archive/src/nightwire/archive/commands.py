@@ -267,10 +267,11 @@ def _show(answer: Any) -> None:
 
 def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
     from nightwire.archive.asking import containers
+    from nightwire.archive.storage import ArchiveError
 
     made = list(containers(found.whole_of(answer, survey), found.decode).values())
     if not made:
-        click.echo("no alerts, or none that are kept whole", err=True)
+        raise ArchiveError("no whole alert is here: nothing was found, or they are no longer kept")
     if len(made) > 1 and out is None:
         raise click.UsageError(
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"

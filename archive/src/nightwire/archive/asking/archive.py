@@ -190,7 +190,7 @@ class Archive:
         before = float("inf")
         for at in range(len(rows) - 1, -1, -1):
             time = rows.column("mjd_tai")[at].as_py()
-            if time is None or time >= before:
+            if time is None or not time < before:  # without a time, or known already
                 continue
             for record in self._whole(tables, rows.slice(at, 1)):
                 curve = view(self.decode(record).alert).light_curve()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
+from nightwire.archive.asking.engine import QuestionError
 from nightwire.archive.storage import WholeRecord
 from nightwire.schemas import Decoded
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
@@ -134,13 +135,27 @@ def flat(table: Any) -> Any:
 
 Form = tuple[str, Callable[[Any], bytes]]
 
-FORMS: Mapping[str, Form] = {
+
+def _refusing(form: str, make: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return *make*, which says so where *form* cannot hold what somebody selected."""
+
+    def made(table: Any) -> bytes:
+        try:
+            return make(table)
+        except (pa.ArrowException, KeyError, OverflowError) as error:
+            raise QuestionError(f"{form} cannot hold this answer: {error}; ask for another form") from error
+
+    return made
+
+
+MAKERS: Mapping[str, Form] = {
     "json": ("application/json", as_json),
     "csv": ("text/csv", as_csv),
     "parquet": ("application/vnd.apache.parquet", as_parquet),
     "arrow": ("application/vnd.apache.arrow.stream", as_arrow),
     "votable": ("application/x-votable+xml", as_votable),
 }
+FORMS: Mapping[str, Form] = {name: (kind, _refusing(name, make)) for name, (kind, make) in MAKERS.items()}
 """Media type of each form, and what makes it of a table."""
 
 

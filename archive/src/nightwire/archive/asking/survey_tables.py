@@ -15,6 +15,7 @@ from nightwire.archive.asking.sorted_files import SortedFiles
 from nightwire.archive.storage import (
     ALERTS,
     INDEX,
+    LATEST,
     PACKETS,
     SCHEMA,
     ArchiveError,
@@ -117,7 +118,10 @@ class SurveyTables:
         return self._files.rows(there, "key", [("", chr(0x10FFFF))], OURS).slice(0, 0)
 
     def _chosen(self, found: Any, columns: Sequence[str]) -> Any:
-        """Return *columns* of the alerts that the index *found*; others lie in the wide table."""
+        """Return *columns* of the alerts that the index *found*; others lie in the wide table.
+
+        Of these an alert is left out that the wide table has not: not yet, or no longer.
+        """
         if set(columns) <= set(found.schema.names):
             return found.select(list(columns))
         folders = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
@@ -167,6 +171,8 @@ class SurveyTables:
 
     def first_since(self, number: int, time_ms: int) -> int | None:
         """Return the first offset of a partition that was written at *time_ms* or later."""
+        if time_ms > LATEST:
+            return None
         moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))
         found: int | None = None
         for file in self.packets.within("timestamp", moment, None, order="offset", partition=[number]):

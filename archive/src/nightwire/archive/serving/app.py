@@ -122,7 +122,7 @@ def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
         return found
     made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
     if not made:
-        raise RefusedError(404, "these alerts are not kept whole any more")
+        raise RefusedError(404, "these alerts are no longer kept whole")
     if len(made) > 1:
         raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
     return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))

@@ -2,6 +2,7 @@
 
 from nightwire.archive.storage.place import ArchiveError, Place
 from nightwire.archive.storage.records import (
+    LATEST,
     SCHEMA,
     WholeRecord,
     next_offsets,
@@ -24,6 +25,7 @@ __all__ = [
     "ALERTS",
     "FOLDER",
     "INDEX",
+    "LATEST",
     "PACKETS",
     "SCHEMA",
     "ArchiveError",

@@ -26,6 +26,9 @@ SCHEMA = pa.schema(
 )
 """Columns of whole records; *day* is of *timestamp*, *schema_id* null without a wire header."""
 
+LATEST = 253_402_214_400_000
+"""9999-12-31: a record's time that is later counts as this one, calendars end there. [ms]"""
+
 Headers = Sequence[tuple[str, bytes | None]]
 
 
@@ -74,7 +77,8 @@ def record_of(message: Message) -> WholeRecord:
     pairs: Any = message.headers() or ()
     headers = [(name, text.encode() if isinstance(text, str) else text) for name, text in pairs]
     at = str(message.topic()), message.partition() or 0, message.offset() or 0
-    return WholeRecord(*at, max(0, message.timestamp()[1]), message.key(), headers, message.value())
+    time = min(max(0, message.timestamp()[1]), LATEST)
+    return WholeRecord(*at, time, message.key(), headers, message.value())
 
 
 def record_rows(records: Sequence[WholeRecord]) -> Any:

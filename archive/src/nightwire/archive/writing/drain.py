@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
-from nightwire.archive.storage import StorageError, WholeRecord, record_of
+from nightwire.archive.storage import ArchiveError, StorageError, WholeRecord, record_of
 from nightwire.archive.writing.ledger import Ledger
 from nightwire.archive.writing.schedules import LiveStream, Schedule
 from nightwire.archive.writing.survey_writer import SurveyWriter
@@ -248,6 +248,8 @@ class Drain:
 
     def _resume_at_oldest(self, source: TopicPartition) -> None:
         """Go on with the oldest record there is, after Kafka has deleted the next one."""
+        if source not in self._next:  # it went to another member
+            return
         self._write()
         writer, low = self._writer_of(source[0].partition(".")[2]), watermarks(self._consumer, *source).low
         log.error("%s[%d]: %d records expired before they were archived", *source, low - self._next[source])
@@ -267,8 +269,13 @@ class Drain:
     def _start(self, source: TopicPartition) -> int:
         """Return where a partition that is given to us is read from."""
         writer = self._writer_of(source[0].partition(".")[2])
-        position, low = writer.position(source[1]), watermarks(self._consumer, *source).low
-        start = max(position or 0, low)
+        position, held = writer.position(source[1]), watermarks(self._consumer, *source)
+        if position is not None and position > held.high:
+            raise ArchiveError(
+                f"{source[0]}[{source[1]}] ends at offset {held.high}, the archive has it up to {position}:"
+                " the topic was made anew; archive it in another place (--archive URL)"
+            )
+        start = max(position or 0, held.low)
         if position is not None and start > position:
             log.error("%s[%d]: %d records expired before they were archived", *source, start - position)
             self.expired += start - position

@@ -1,0 +1,76 @@
+"""What ought not to be, and is: each is said, and neither stops the archive nor harms it."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+
+from archive.tests.conftest import NOON, message, put, record, writer
+from archive.tests.test_serving import answering
+from nightwire.archive import Archive, QuestionError
+from nightwire.archive.commands import archive
+from nightwire.archive.storage import record_of
+from nightwire.schemas.serving import KafkaAccess
+
+
+def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
+    path = Path(archived.place.url) / "sim" / "written.csv"
+    for words in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE)", "explain /* */ analyze", "EXPLAIN"):
+        with pytest.raises(QuestionError, match="nothing is written here"):
+            archived.query(f"{words} COPY (SELECT 1) TO '{path}'")
+    assert not path.exists()
+
+
+def test_a_detection_without_a_time_is_no_point_of_a_light_curve(tmp_path: Path) -> None:
+    put(writer(tmp_path), record(2), record(3, message(4, midpointMjdTai=float("nan"))), record(4))
+    with Archive(tmp_path) as found:
+        assert len(found.object(10**6 + 1)) == 3
+        assert found.light_curve(10**6 + 1).column("mjd_tai").to_pylist() == pytest.approx(
+            [61000.6003, 61000.6005]
+        )
+
+
+def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -> None:
+    said = Message("alerts.sim", 0, 0, b"k0", message(1), [], None, (TIMESTAMP_CREATE_TIME, NOON * 1000))
+    put(writer(tmp_path), record_of(said), record(1))
+    with Archive(tmp_path) as found:
+        (row,) = found.query("SELECT timestamp FROM sim WHERE id = '1'").to_pylist()
+        assert row["timestamp"].isoformat() == "9999-12-31T00:00:00+00:00"
+        assert found.whole(1) == [record_of(said)]
+        assert found.of("sim").first_since(0, NOON + 1) == 0
+        assert found.of("sim").first_since(0, NOON * 10**4) is None
+
+
+def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
+    """The nights went, and their month is still there; or the columns are being written."""
+    tables = writer(tmp_path)
+    put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
+    tables.alerts.forget("2025-11-22", timedelta(hours=24))
+    with Archive(tmp_path) as found:
+        assert found.get(2, columns="*").column("id").to_pylist() == ["2"]
+        assert len(found.get(1, columns=["id", "diaSource.psfFlux"])) == 0
+        near = found.cone(10.015, -20.25, 1.0, columns=["id", "diaSource.psfFlux"])
+        assert (near.column("id").to_pylist(), len(near.column("distance"))) == (["2"], 1)
+
+
+def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
+    tables = writer(tmp_path)
+    put(tables, record(0))
+    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    with Archive(tmp_path) as found, answering(found, KafkaAccess({})) as http:
+        answer = http.get("/sim/alerts/1", params={"as": "avro"})
+        assert (answer.status_code, "no longer kept" in answer.text) == (404, True), answer.text
+    words = ["get", "1", "--archive", str(tmp_path), "--as", "avro"]
+    shown = CliRunner().invoke(archive, words)
+    assert (shown.exit_code, "no longer kept" in str(shown.exception)) == (1, True), shown.output
+
+
+@pytest.mark.parametrize(
+    ("sql", "form"), [("SELECT [1] AS l", "csv"), ("SELECT TIMESTAMP 'infinity' AS t", "json")]
+)
+def test_a_form_that_cannot_hold_an_answer_is_refused(archived: Archive, sql: str, form: str) -> None:
+    with answering(archived, KafkaAccess({})) as http:
+        answer = http.get("/query", params={"sql": sql, "as": form})
+    assert (answer.status_code, form in answer.text) == (400, True), answer.text
