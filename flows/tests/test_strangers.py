@@ -8,11 +8,13 @@ import pytest
 from confluent_kafka import Message
 
 from flows.tests.running import alert
+from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.flows.engine import Plan
 from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import Stone
+from nightwire.flows.model import Stone, parse
 from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 
@@ -75,3 +77,13 @@ def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
     worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
     assert why in worker.problems["a"]
+
+
+def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
+    text = (
+        'name = "b"\n[sources.s]\ntopic = "filter.ann.x"\n[stones.t]\nkind = "topic"\nfrom = "s"\ntopic = "t"'
+    )
+    plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {})
+    long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
+    made = plan.run([long, message()])
+    assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])

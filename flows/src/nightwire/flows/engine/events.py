@@ -53,6 +53,13 @@ class Event:
         """What tells it apart from all other events."""
         return f"{self.origin}{self.stone and '/' + self.stone}"
 
+    @property
+    def size(self) -> int:
+        """Its value, key and headers. [byte]"""
+        return (
+            len(self.value) + len(self.key or b"") + sum(len(one) + len(text) for one, text in self.headers)
+        )
+
     def record_headers(self, flow: str, version: int) -> list[tuple[str, bytes]]:
         """Return the headers of its record that flow *flow* writes in *version*."""
         values = {**dict(zip(ORIGIN, self.origin, strict=True)), "flow": flow, "flow-version": version}
