@@ -118,6 +118,15 @@ class Letters:
         self.got: list[str] = []
         self.answer = "250 OK"
 
+    async def handle_RCPT(  # noqa: N802
+        self, _server: object, _session: object, envelope: Any, address: str, _options: object
+    ) -> str:
+        """Take an address; nobody is no address."""
+        if address.startswith("nobody"):
+            return "550 nobody of that name"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
     async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
         """Take a message."""
         self.got.append(envelope.content.decode())
@@ -139,6 +148,8 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
         letters.answer = "550 never"
         with pytest.raises(Refused, match="550"):
             mail.deliver(EVENT)
+        with pytest.raises(Refused, match="nobody of that name"):
+            open_terminal(stone("email", to="nobody@example.org"), INSIDE).deliver(EVENT)
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]
