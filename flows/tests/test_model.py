@@ -110,3 +110,21 @@ def test_a_flow_is_drawn() -> None:
     assert "else → out: topic broker.ann.bright (see above)" in drawn.get()
     assert "hook: webhook https://example.org/x (at mountain)" in drawn.get()
     assert "broker.ann.bright" in "".join(ET.fromstring(svg(parse(TEXT))).itertext())  # noqa: S314
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000])
+def test_a_text_that_is_a_bomb_is_refused(text: str) -> None:
+    with pytest.raises(FlowError, match="no TOML"):
+        parse(text)
+
+
+@pytest.mark.parametrize(("old", "new"), [("lite = true", "drop = [[1]]"), ("lite = true", "means = [1]")])
+def test_lists_hold_texts(old: str, new: str) -> None:
+    assert any("a list of texts" in one for one in reasons(TEXT.replace(old, new, 1)))
+
+
+def test_what_looks_like_markup_is_drawn_as_it_is() -> None:
+    console = Console(width=100, record=True)
+    with console.capture() as drawn:
+        console.print(tree(parse(TEXT.replace("snr > 5", "band = '[/red]' OR band = '[b]'"))))
+    assert "band = '[/red]' OR band = '[b]'" in drawn.get()

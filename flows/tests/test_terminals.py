@@ -14,7 +14,7 @@ from flows.tests.receivers import receiver
 from flows.tests.running import alert
 from nightwire.core.runtime import free_port
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals import Limits, Refused, Unavailable, open_terminal, view
+from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, open_terminal, view
 from nightwire.flows.terminals.address import pinned
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -71,6 +71,9 @@ def test_nobody_there_is_asked_again() -> None:
         "http://2130706433/",
         "http://224.0.0.1/",
         "http://0.0.0.0/",
+        "http://[64:ff9b::a9fe:a9fe]/",
+        "http://[::7f00:1]/",
+        "http://[fec0::1]/",
     ],
 )
 def test_addresses_inside_are_refused(url: str) -> None:
@@ -115,6 +118,15 @@ class Letters:
         self.got: list[str] = []
         self.answer = "250 OK"
 
+    async def handle_RCPT(  # noqa: N802
+        self, _server: object, _session: object, envelope: Any, address: str, _options: object
+    ) -> str:
+        """Take an address; nobody is no address."""
+        if address.startswith("nobody"):
+            return "550 nobody of that name"
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
     async def handle_DATA(self, _server: object, _session: object, envelope: Any) -> str:  # noqa: N802
         """Take a message."""
         self.got.append(envelope.content.decode())
@@ -136,6 +148,8 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
         letters.answer = "550 never"
         with pytest.raises(Refused, match="550"):
             mail.deliver(EVENT)
+        with pytest.raises(Refused, match="nobody of that name"):
+            open_terminal(stone("email", to="nobody@example.org"), INSIDE).deliver(EVENT)
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]
@@ -163,7 +177,8 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
 
 
 def test_a_database_has_each_event_once(tmp_path: Path) -> None:
-    rows = open_terminal(stone("database", database=f"sqlite:///{tmp_path}/a.db", table="bright"), INSIDE)
+    given = {"database": f"sqlite:///{tmp_path}/a.db", "table": "bright"}
+    rows = open_terminal(stone("database", **given), Limits(files=tmp_path))
     rows.deliver(EVENT)
     rows.deliver(EVENT)
     rows.close()
@@ -174,8 +189,54 @@ def test_a_database_has_each_event_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("url", "error"),
-    [("nosuch://x", Refused), ("no url", Refused), ("sqlite:////no/such/folder/a", Unavailable)],
+    [("nosuch://x", Refused), ("no url", Refused), ("sqlite:////proc/no/a", Unavailable)],
 )
 def test_databases_that_cannot_be(url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
+        open_terminal(stone("database", database=url, table="t"), Limits(files=Path("/proc"))).deliver(EVENT)
+
+
+def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
+    shouted = EventView("a/0/1", "bright", {"name": "<!channel> & <http://evil|x>"})
+    with receiver() as server:
+        open_terminal(stone("slack", url=server.url, text="<b> ${name}"), INSIDE).deliver(shouted)
+    assert json.loads(server.got[0][1]) == {"text": "<b> &lt;!channel&gt; &amp; &lt;http://evil|x&gt;"}
+
+
+@pytest.mark.parametrize("url", ["https://ann:swordfish@x/", "swordfish", "http://swordfish\x01/"])
+def test_what_a_variable_holds_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", url)
+    with pytest.raises(Refused) as refused:
+        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+    assert "swordfish" not in str(refused.value)
+
+
+def test_a_database_in_a_file_lies_where_the_worker_allows_files(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/a.db"
+    with pytest.raises(Refused, match="leads out"):
+        open_terminal(stone("database", database=url, table="t"), Limits(files=tmp_path / "b")).deliver(EVENT)
+    with pytest.raises(Refused, match="--files"):
         open_terminal(stone("database", database=url, table="t"), INSIDE).deliver(EVENT)
+    assert not [*tmp_path.glob("a*")]
+
+
+def test_a_row_that_a_table_refuses_is_no_row_that_is_there(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.db") as made:
+        made.execute("CREATE TABLE t (id TEXT, flow TEXT, event TEXT, night TEXT NOT NULL)")
+    rows = open_terminal(
+        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), Limits(files=tmp_path)
+    )
+    with pytest.raises(Refused, match="the table does not take it"):
+        rows.deliver(EVENT)
+    rows.close()
+
+
+def test_two_flows_share_a_table(tmp_path: Path) -> None:
+    rows = open_terminal(
+        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), Limits(files=tmp_path)
+    )
+    rows.deliver(EVENT)
+    rows.deliver(EventView(EVENT.identity, "faint", EVENT.fields))
+    rows.close()
+    found = sqlite3.connect(tmp_path / "a.db").execute("SELECT flow FROM t ORDER BY flow").fetchall()
+    assert found == [("bright",), ("faint",)]

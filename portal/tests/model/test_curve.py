@@ -77,3 +77,23 @@ def test_every_format_holds_every_measurement_with_its_unit() -> None:
     assert votable.to_table()["mjd"].tolist() == mjd
     assert votable.get_field_by_id_or_name("flux").unit == "nJy"
     assert parquet.read_table(io.BytesIO(files["parquet"]))["mjd"].to_pylist() == mjd
+
+
+STRANGE = Measured(MJD, MJD, "=1+µ", "detection", 1.0, 1.0, 20.0, 1.0, None, 1.0, 1.0, "@\x01ß")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", ["ZTF", "a\nb", "µ\x01"])
+def test_texts_of_strangers_break_no_file(form: str, name: str) -> None:
+    file = FORMATS[form][1]([STRANGE], name)
+    if form == "csv":
+        assert file.count(b",'=1+") == file.count(b",'@") == 1
+    if form == "votable":
+        assert len(parse_single_table(io.BytesIO(file)).to_table()) == 1
+    if form == "fits":
+        assert Table.read(io.BytesIO(file))["band"][0] == "=1+?"
+
+
+def test_a_magnitude_whose_error_has_no_end_has_none() -> None:
+    (found,) = curve_of([received(sim_alert(1, psfFlux=1e-200, psfFluxErr=1e200))])
+    assert found.magnitude_error is None or np.isfinite(found.magnitude_error)

@@ -178,3 +178,10 @@ def test_without_the_portal_the_live_list_says_so_and_comes_back(browser: Browse
     with serving(bootstrap, port=port):
         browser.wait(f"({said}) === ''")
     browser.events.clear()
+
+
+def test_what_is_hidden_is_not_seen(browser: Browser, served: Served) -> None:
+    visit(browser, served, "live", width=1280, height=800)
+    hidden = "[...document.querySelectorAll('[hidden]')]"
+    assert browser.evaluate(f"{hidden}.length") > 1
+    assert browser.evaluate(f"{hidden}.filter(one => getComputedStyle(one).display !== 'none').length") == 0

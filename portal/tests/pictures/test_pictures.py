@@ -95,3 +95,13 @@ def test_real_stamps_are_shown_or_refused(data: Path) -> None:
         except StampError:
             assert strip({"science": path.read_bytes()}).startswith(b"\x89PNG")
     assert shown
+
+
+def test_a_header_that_claims_a_polynomial_of_any_order_is_read_at_once() -> None:
+    unit = fits.open(io.BytesIO(GOOD))[0]
+    unit.header.update(
+        {"A_ORDER": 50_000, "B_ORDER": 50_000, "CTYPE1": "RA---TAN-SIP", "CTYPE2": "DEC--TAN-SIP"}
+    )
+    file = io.BytesIO()
+    unit.writeto(file)
+    assert orientation(Stamp("science", file.getvalue())) is not None

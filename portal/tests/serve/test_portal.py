@@ -268,3 +268,12 @@ def test_before_anything_came_in_the_page_says_so() -> None:
         assert httpx.get(f"{one.url}/sky").status_code == 200
         assert httpx.get(f"{one.url}/api/moc").status_code == 200
     del host
+
+
+def test_brokers_are_no_surveys(http: httpx.Client) -> None:
+    assert re.findall("<option>(.*?)</option>", http.get("/").text)[:2] == ["sim", "voevent"]
+
+
+def test_a_radius_beyond_all_is_the_widest(http: httpx.Client) -> None:
+    found = http.get("/api/find", params={"q": "10.5 -20.2 r=" + "9" * 400})
+    assert (found.status_code, found.json()["radius"]) == (200, 10.0)

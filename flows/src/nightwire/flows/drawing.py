@@ -3,6 +3,7 @@
 import io
 
 from rich.console import Console
+from rich.markup import escape
 from rich.tree import Tree
 
 from nightwire.flows.model import Flow, Stone
@@ -15,7 +16,7 @@ def tree(flow: Flow) -> Tree:
     """Return *flow* as a tree; a stone with several ways in is drawn whole at the first."""
     root, drawn = Tree(f"[bold]{flow.name}[/]"), set[str]()
     for source in flow.sources.values():
-        _grow(root.add(f"{source.name}: {source.topic}{_place(source.at)}"), flow, source.name, drawn)
+        _grow(root.add(escape(f"{source.name}: {source.topic}{_place(source.at)}")), flow, source.name, drawn)
     return root
 
 
@@ -23,7 +24,7 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
     ports = flow.stones[node].ports if node in flow.stones else ("",)
     for port in ports:
         for one in flow.followers(node, port):
-            text = f"{port and port + ' → '}{one.name}: {_about(one)}{_place(one.at)}"
+            text = escape(f"{port and port + ' → '}{one.name}: {_about(one)}{_place(one.at)}")
             if one.name in drawn:
                 branch.add(f"{text} (see above)")
                 continue

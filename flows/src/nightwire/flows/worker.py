@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
@@ -16,10 +15,10 @@ from nightwire.core.presence import registered
 from nightwire.core.runtime import Endpoints, setup_logging, stopping
 from nightwire.flows.engine import PartRunner, Plan, WayOut, compile_part, queues
 from nightwire.flows.log import FlowFollower, FlowRecord
-from nightwire.flows.model import Flow, Stone, check, parse
+from nightwire.flows.model import Flow, FlowError, Stone, check, parse
 from nightwire.flows.terminals import Limits
-from nightwire.schemas import MendableError, SchemaRegistry
-from nightwire.schemas.topics import FLOWS, NameError_, flow_state, settings
+from nightwire.schemas import SchemaRegistry
+from nightwire.schemas.topics import FLOWS, flow_state, settings
 
 log = logging.getLogger("nightwire.flows")
 
@@ -79,7 +78,7 @@ class Worker:
                 continue
             try:
                 self._apply(name, {} if record.paused else self._compile(record, version))
-            except (MendableError, KafkaException, NameError_) as error:
+            except Exception as error:  # noqa: BLE001  (one flow's text stops no other flow)
                 if self.problems.get(name) != str(error):
                     log.warning("flow %s stays as it was: %s", name, error)
                 self.problems[name] = str(error)
@@ -96,7 +95,10 @@ class Worker:
 
     def _compile(self, record: FlowRecord, version: int) -> dict[Key, Plan | Way]:
         """Return the parts of a flow that are ours."""
-        flow, topics = parse(record.text), {*self._admin.list_topics(timeout=10).topics}
+        flow = parse(record.text)
+        if flow.name != record.name:  # else it would run in place of another
+            raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
+        topics = {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey)
         if missing := {*_needed(flow)} - topics:
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])

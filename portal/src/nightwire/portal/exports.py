@@ -7,6 +7,11 @@ from typing import Any
 from nightwire.portal.model import Measured, as_columns
 from nightwire.portal.model.curve import UNITS
 
+TEXTS = ("band", "kind", "alert")
+"""Columns of texts, which may be a stranger's."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet computes begins so."""
+
 
 def _table(curve: Sequence[Measured], name: str) -> Any:
     from astropy.table import Table
@@ -18,22 +23,38 @@ def _table(curve: Sequence[Measured], name: str) -> Any:
 
 
 def _csv(curve: Sequence[Measured], name: str) -> bytes:
-    text = io.StringIO()
-    _table(curve, name).write(text, format="ascii.csv", fill_values=[("nan", "")])
+    text, table = io.StringIO(), _table(curve, name)
+    for column in TEXTS:
+        table[column] = [f"'{one}" if one.startswith(FORMULA) else one for one in map(str, table[column])]
+    table.write(text, format="ascii.csv", fill_values=[("nan", "")])
     return text.getvalue().encode()
 
 
 def _fits(curve: Sequence[Measured], name: str) -> bytes:
     file, table = io.BytesIO(), _table(curve, name)
-    table.meta = {"OBJECT": name.encode("ascii", "replace").decode()[:60]}
+    table.meta = {"OBJECT": _printable(name)[:60]}
+    for column in TEXTS:
+        table[column] = [_printable(str(one)) for one in table[column]]
     table.write(file, format="fits")
     return file.getvalue()
 
 
+def _printable(text: str) -> str:
+    """Return *text* with ? for what FITS does not have."""
+    return "".join(one if " " <= one <= "~" else "?" for one in text)
+
+
 def _votable(curve: Sequence[Measured], name: str) -> bytes:
-    file = io.BytesIO()
-    _table(curve, name).write(file, format="votable")
+    file, table = io.BytesIO(), _table(curve, _xml(name))
+    for column in TEXTS:
+        table[column] = [_xml(str(one)) for one in table[column]]
+    table.write(file, format="votable")
     return file.getvalue()
+
+
+def _xml(text: str) -> str:
+    """Return *text* with ? for what XML does not have."""
+    return "".join(one if one >= " " or one in "\t\n" else "?" for one in text)
 
 
 def _parquet(curve: Sequence[Measured], name: str) -> bytes:

@@ -75,6 +75,10 @@ class Follower:
                 log.warning("reading begins anew: %s", error)
                 self.trouble = str(error)
                 self._stop.wait(self._backoff.next())
+            except Exception as error:  # whatever it is: who looks is told, and reading goes on
+                log.exception("reading begins anew")
+                self.trouble = f"{type(error).__name__}: {error}"
+                self._stop.wait(self._backoff.next())
 
     def _read(self) -> None:
         reader = AlertReader(
@@ -92,7 +96,16 @@ class Follower:
 
     def _take(self, batch: Sequence[ReceivedAlert]) -> None:
         alerts = [alert for alert in batch if not alert.topic.startswith(RETURNS)]
-        rows = rows_of(alerts)
+        try:
+            rows = rows_of(alerts)
+        except Exception:  # whatever a stranger's alert leads to; it alone is left out
+            if len(batch) > 1:
+                for one in batch:
+                    self._take([one])
+                return
+            log.exception("%s cannot be shown", batch[0].place)
+            self.undecodable += 1
+            return
         for row, alert in zip(rows, alerts, strict=True):
             self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
         self._recent.add(rows)

@@ -1,5 +1,6 @@
 """Events on their way through a part of a flow, and what becomes of them.  Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, cast
@@ -7,9 +8,12 @@ from typing import NamedTuple, Protocol, cast
 from confluent_kafka import Message
 
 from nightwire.core.kafka import Headers
+from nightwire.schemas.topics import NAME
 
 ORIGIN = ("topic", "partition", "offset")
 """Headers that say which record an event was at first, as in the topics of filters."""
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""The names that a topic may have."""
 OURS = {*ORIGIN, "flow", "flow-version", "stone"}
 
 
@@ -49,6 +53,13 @@ class Event:
         """What tells it apart from all other events."""
         return f"{self.origin}{self.stone and '/' + self.stone}"
 
+    @property
+    def size(self) -> int:
+        """Its value, key and headers. [byte]"""
+        return (
+            len(self.value) + len(self.key or b"") + sum(len(one) + len(text) for one, text in self.headers)
+        )
+
     def record_headers(self, flow: str, version: int) -> list[tuple[str, bytes]]:
         """Return the headers of its record that flow *flow* writes in *version*."""
         values = {**dict(zip(ORIGIN, self.origin, strict=True)), "flow": flow, "flow-version": version}
@@ -64,16 +75,20 @@ def event_of(message: Message, at: int = 0) -> Event:
     said = {name: value or b"" for name, value in headers if name in OURS}
     here = Origin(str(message.topic()), message.partition() or 0, message.offset() or 0)
     stone = said.get("stone", b"").decode(errors="replace")
+    stone = stone if NAME.fullmatch(stone) else ""
     origin = here if here.topic.startswith("alerts.") else _origin(said) or here
     return Event(message.value() or b"", message.key(), origin, theirs, stone, at)
 
 
 def _origin(said: Mapping[str, bytes]) -> Origin | None:
+    """Return what headers say; None where they say nothing, or what Kafka cannot have."""
     try:
-        topic, partition, offset = (said[name].decode() for name in ORIGIN)
-        return Origin(topic, int(partition), int(offset))
+        topic, partition, offset = (said[name].decode("ascii") for name in ORIGIN)
+        found = Origin(topic, int(partition), int(offset))
     except (KeyError, ValueError):
         return None
+    known = TOPIC.fullmatch(topic) and 0 <= found.partition < 1 << 31 and 0 <= found.offset < 1 << 63
+    return found if known else None
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
+from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.delivery import TransformWriter
 from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
@@ -13,6 +14,9 @@ from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
 from nightwire.flows.engine.window import EVENT_SCHEMA, WindowRunner
 from nightwire.flows.model import ELSE, Edge, EventType, Flow, Stone, router_conditions, transform_of
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
+
+LARGEST = MAX_MESSAGE - (1 << 10)
+"""Longest event that is written: our own headers and Kafka's frame are beside it. [byte]"""
 
 
 @dataclass
@@ -99,7 +103,11 @@ class Plan:
                 inbox.setdefault(one.name, []).extend(events)
             else:
                 topic = one.options["topic"] if one.kind == "topic" else self.flow.queue(one.name)
-                written.outputs.extend((topic, event) for event in events)
+                for event in events:
+                    if event.size > LARGEST:  # Kafka would refuse it for ever, and all behind it
+                        written.dead[event.at] = f"{one.name}: {event.size} bytes are too many to write"
+                    else:
+                        written.outputs.append((topic, event))
 
     @property
     def windows(self) -> Mapping[str, WindowRunner]:

@@ -129,6 +129,9 @@ class WayOut(Restarting):
             terminal.deliver(view(event.value, event.identity, self._flow, self._decoder))
         except (Unavailable, Refused, SchemaError) as error:
             return error
+        except Exception as error:
+            log.debug("%s", self.name, exc_info=True)
+            return Unavailable(f"{type(error).__name__}: {error}")  # else nothing behind it ever leaves
         return None
 
     def _pause(self, held: "Held", message: Message, stone: Stone, pause: float) -> None:

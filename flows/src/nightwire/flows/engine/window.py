@@ -172,7 +172,7 @@ class WindowRunner:
                 yield event, "", nothing, row
                 continue
             key, time, value, alert = row
-            if key is None or time is None or not isinstance(value, int | float):
+            if key is None or not all(map(_is_number, (time, value))):
                 yield event, "", nothing, f"no {self._names[0]}, time or number {self._names[1]} in it"
             else:
                 yield event, str(key), _sample(time, value, alert, event.origin), ""
@@ -191,6 +191,10 @@ class WindowRunner:
         for at, row in zip(found.rows, columns, strict=True):
             rows[at] = row
         return rows
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _sample(time: float, value: Any, alert: Any, origin: Origin) -> Sample:

@@ -59,6 +59,8 @@ KINDS: Mapping[str, Kind] = {
 SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
+TEXTS = ("drop", "means", "to")
+"""Options that may be lists, and then of texts."""
 
 
 def wrong_option(kind: Kind, name: str, value: object) -> str | None:
@@ -70,6 +72,8 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         types = wanted if isinstance(wanted, tuple) else (wanted,)
         return f"{name} = {value!r} is no {' or '.join(one.__name__ for one in types)}"
+    if isinstance(value, list) and name in TEXTS and not all(isinstance(one, str) for one in value):
+        return f"{name} is a list of texts"
     return _wrong_text(name, value)
 
 

@@ -64,7 +64,7 @@ def parse(text: str) -> Flow:
         raise FlowError([f"the text has {len(text)} characters, the limit is {MAX_TEXT}"])
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers of 5000 digits, lists in lists in lists
         raise FlowError([f"no TOML: {error}"]) from error
     lines, wrong = Lines(text), Objections()
     name = found.get("name")

@@ -59,4 +59,4 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
 
     if stone.kind == "file":
         return Lines(limits.files, given["path"])
-    return Rows(given["database"], given["table"])
+    return Rows(given["database"], given["table"], limits.files)

@@ -13,6 +13,9 @@ import httpx
 
 from nightwire.flows.terminals.outgoing import Refused, Unavailable
 
+EMBEDDING = [ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
+"""Networks whose addresses end with one of IPv4, to which a translator leads (NAT64)."""
+
 
 @dataclass(frozen=True)
 class PinnedUrl:
@@ -71,6 +74,9 @@ def _inside(addresses: Iterable[str]) -> Iterator[str]:
     """Yield those of *addresses* that are not the Internet's."""
     for text in addresses:
         address = ipaddress.ip_address(text.partition("%")[0])
-        mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
-        if not (address.is_global and mapped.is_global) or address.is_multicast:
+        inner = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None) or address
+        if isinstance(address, ipaddress.IPv6Address) and any(address in one for one in EMBEDDING):
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        old = getattr(address, "is_site_local", False)
+        if not (address.is_global and inner.is_global) or address.is_multicast or old:
             yield text

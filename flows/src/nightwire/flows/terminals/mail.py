@@ -47,6 +47,10 @@ class Mail:
             if 500 <= error.smtp_code < 600:
                 raise Refused(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
             raise Unavailable(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
+        except smtplib.SMTPRecipientsRefused as error:
+            said = ", ".join(f"{who}: {code} {text!r}" for who, (code, text) in error.recipients.items())
+            never = all(500 <= code < 600 for code, _ in error.recipients.values())
+            raise (Refused if never else Unavailable)(f"{host} refuses {said}") from error
         except (OSError, smtplib.SMTPException) as error:
             raise Unavailable(f"{host}: {error}") from error
 

@@ -6,7 +6,7 @@
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from typing import Any
@@ -45,9 +45,15 @@ class EventView:
         made = {"id": self.identity, "flow": self.flow, "event": self.fields}
         return json.dumps(made, separators=(",", ":")).encode()
 
-    def text(self, template: str) -> str:
-        """Return *template* with fields in place of ``${diaSource.psfFlux}``; unknown ones stay."""
-        return FieldTemplate(template).safe_substitute({"id": self.identity, **dict(_paths("", self.fields))})
+    def text(self, template: str, escape: Callable[[Any], str] = str) -> str:
+        """Return *template* with fields in place of ``${diaSource.psfFlux}``; unknown ones stay.
+
+        Args:
+            template: The text.
+            escape: What is done with each field, for texts in which signs mean something.
+        """
+        fields = {"id": self.identity, **dict(_paths("", self.fields))}
+        return FieldTemplate(template).safe_substitute({name: escape(one) for name, one in fields.items()})
 
 
 class FieldTemplate(Template):

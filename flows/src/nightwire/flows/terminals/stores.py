@@ -9,7 +9,7 @@ from pathlib import Path
 import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
+from nightwire.flows.terminals.outgoing import BEFORE, EventView, Refused, Unavailable, secret
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,7 @@ class Lines:
             Unavailable: The disk does not take it.
             Refused: Such a file is not allowed.
         """
-        if self.folder is None:
-            raise Refused("this worker writes no files: start it with --files FOLDER")
-        file = (self.folder / self.path).resolve()
-        if not file.is_relative_to(self.folder.resolve()):
-            raise Refused(f"{self.path!r} leads out of the folder of files")
+        file = allowed(self.folder, self.path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("ab") as out:
@@ -49,6 +45,20 @@ class Lines:
         """Nothing is open."""
 
 
+def allowed(folder: Path | None, path: str) -> Path:
+    """Return the file *path* below *folder*.
+
+    Raises:
+        Refused: There is no folder, or it leads out.
+    """
+    if folder is None:
+        raise Refused("this worker writes no files: start it with --files FOLDER")
+    file = (folder / path).resolve()
+    if not file.is_relative_to(folder.resolve()):
+        raise Refused(f"{path!r} leads out of the folder of files")
+    return file
+
+
 @dataclass
 class Rows:
     """Inserts events into a table, each once: columns id, flow, event (JSON).
@@ -56,23 +66,30 @@ class Rows:
     Attributes:
         url: SQLAlchemy's, or the variable that holds it.
         name: The table's name; it is made where it is missing.
+        folder: Where the worker allows files, and so databases in files; None: nowhere.
     """
 
     url: str
     name: str
+    folder: Path | None = None
 
     @cached_property
     def _table(self) -> sql.Table:
         columns = (
             sql.Column("id", sql.String(255), primary_key=True),
-            sql.Column("flow", sql.String(36), nullable=False),
+            sql.Column("flow", sql.String(36), primary_key=True),
             sql.Column("event", sql.Text, nullable=False),
         )
         return sql.Table(self.name, sql.MetaData(), *columns)
 
     @cached_property
     def _engine(self) -> sql.Engine:
-        engine = sql.create_engine(secret(self.url))
+        url = sql.make_url(secret(self.url))
+        if url.get_backend_name() == "sqlite" and not self.url.startswith(BEFORE):
+            file = allowed(self.folder, url.database or "")
+            url = sql.URL.create("sqlite", database=str(file))
+            file.parent.mkdir(parents=True, exist_ok=True)
+        engine = sql.create_engine(url)
         self._table.metadata.create_all(engine)
         return engine
 
@@ -87,10 +104,20 @@ class Rows:
         try:
             with self._engine.begin() as connection:
                 connection.execute(self._table.insert(), row)
-        except IntegrityError:
-            return  # it is there
+        except IntegrityError as error:
+            if not self._has(event):
+                raise Refused(f"the table does not take it: {error.orig}") from error
         except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise Refused(f"no database: {error}") from error
+        except (SQLAlchemyError, OSError) as error:
+            raise Unavailable(str(error)) from error
+
+    def _has(self, event: EventView) -> bool:
+        keys = self._table.c
+        asked = sql.select(keys.id).where(keys.id == event.identity, keys.flow == event.flow)
+        try:
+            with self._engine.connect() as connection:
+                return connection.execute(asked).first() is not None
         except SQLAlchemyError as error:
             raise Unavailable(str(error)) from error
 

@@ -3,14 +3,15 @@
 import base64
 import binascii
 import hmac
+import html
 import json
 import time
 from dataclasses import dataclass, field
 
 import httpx
 
-from nightwire.flows.terminals.address import pinned
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
+from nightwire.flows.terminals.address import PinnedUrl, pinned
+from nightwire.flows.terminals.outgoing import BEFORE, EventView, Refused, Unavailable, secret
 
 TIMEOUT = 10.0
 """Longest wait for each step of an answer. [s]"""
@@ -46,8 +47,9 @@ class Webhook:
             Unavailable: It was not taken; asking again may help.
             Refused: It will never be.
         """
-        body = json.dumps({"text": event.text(self.template)}).encode() if self.template else event.body()
-        request = pinned(secret(self.url), inside=self.inside).request(body, self._headers(event, body))
+        said = {"text": event.text(self.template, _slack)} if self.template else None
+        body = event.body() if said is None else json.dumps(said).encode()
+        request = self._pinned().request(body, self._headers(event, body))
         try:
             answer = self.client.send(request, stream=True)
             answer.close()  # what it says does not matter, however long it is
@@ -58,6 +60,14 @@ class Webhook:
     def close(self) -> None:
         """Close the connections."""
         self.client.close()
+
+    def _pinned(self) -> PinnedUrl:
+        try:
+            return pinned(secret(self.url), inside=self.inside)
+        except Refused:
+            if not self.url.startswith(BEFORE):
+                raise
+            raise Refused(f"{self.url} holds no URL that a webhook may have") from None  # it is a secret
 
     def _headers(self, event: EventView, body: bytes) -> dict[str, str]:
         at = str(int(time.time()))
@@ -71,6 +81,11 @@ class Webhook:
         if self.secret:
             headers["webhook-signature"] = signature(secret(self.secret), event.identity, at, body)
         return headers
+
+
+def _slack(value: object) -> str:
+    """Return a field for Slack, where ``<!channel>`` calls all and ``<URL|text>`` is a link."""
+    return html.escape(str(value), quote=False)
 
 
 def signature(key: str, identity: str, at: str, body: bytes) -> str:

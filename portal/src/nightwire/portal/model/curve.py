@@ -119,7 +119,7 @@ def _of_point(point: Point, kind: str, limit: Any, alert_id: str | None) -> Meas
         flux=flux,
         flux_error=error,
         magnitude=_finite(point.magnitude),
-        magnitude_error=None if relative is None else 2.5 / math.log(10) * relative,
+        magnitude_error=_finite(relative and 2.5 / math.log(10) * relative),
         limit=limit,
         ra=_finite(point.ra),
         dec=_finite(point.dec),

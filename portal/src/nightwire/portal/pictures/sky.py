@@ -39,12 +39,21 @@ def orientation(stamp: Stamp) -> Orientation | None:
         try:
             with fits.open(io.BytesIO(packed), memmap=False) as units:
                 found = (
-                    WCS(unit.header, naxis=2) for unit in units if unit.is_image and len(unit.shape) >= 2
+                    WCS(_plain(unit.header), naxis=2)
+                    for unit in units
+                    if unit.is_image and len(unit.shape) >= 2
                 )
                 wcs = next((one for one in found if one.has_celestial or _is_local(one)), None)
                 return None if wcs is None else _of(wcs.pixel_scale_matrix)
         except Exception:  # noqa: BLE001  (astropy raises whatever a stranger's header leads to)
             return None
+
+
+def _plain(header: Any) -> Any:
+    """Return *header* without distortions: they may claim to be polynomials of any order."""
+    for key in ("A_ORDER", "B_ORDER", "AP_ORDER", "BP_ORDER"):
+        header.remove(key, ignore_missing=True, remove_all=True)
+    return header
 
 
 def _is_local(wcs: Any) -> bool:

@@ -1,6 +1,7 @@
 """The API: what pages show, as JSON, files and pictures."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from starlette.concurrency import run_in_threadpool
@@ -9,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import density, moc
+from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
 from nightwire.portal.records import Place
-from nightwire.portal.serve.portal import Portal, chosen, classified, find, listed, number, of_object
+from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
@@ -86,10 +87,7 @@ async def stamp(portal: Portal, http: Request) -> Response:
 async def finder(portal: Portal, http: Request) -> Response:
     """Give a finder chart (PDF) of the newest alert of an object that has a stamp."""
     rows, _ = await of_object(portal, http, await portal.visible(http))
-    row = next((row for row in rows if row.stamps), None)
-    if row is None:
-        raise RefusedError(404, "no recent alert of it has a stamp")
-    found = await run_in_threadpool(portal.records.stamps, row.place)
+    row, found = await run_in_threadpool(_stamped, portal, rows)
     name = in_order(list(found))[0]
     facts = [f"alert {row.id}, {row.as_json()['time'] or 'at an unknown time'}"]
     facts += [] if row.magnitude is None else [f"{row.band or ''} {row.magnitude:.2f} mag (AB, difference)"]
@@ -98,6 +96,14 @@ async def finder(portal: Portal, http: Request) -> Response:
     )
     body = await run_in_threadpool(finder_pdf, target, Stamp(name, found[name]))
     return Response(body, media_type="application/pdf", headers=_saved(f"finder-{row.survey}-{row.id}.pdf"))
+
+
+def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]:
+    """Return the newest alert that has stamps, and these: what is archived only may have some."""
+    for row in [row for row in rows if row.stamps][:EPOCHS]:
+        if found := portal.records.stamps(row.place):
+            return row, found
+    raise RefusedError(404, "no recent alert of it has a stamp")
 
 
 async def search(portal: Portal, http: Request) -> Response:

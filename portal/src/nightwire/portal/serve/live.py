@@ -64,6 +64,7 @@ class Streams:
                 topics = chosen(http, await portal.gate.visible(http, portal.topics()))
                 newest = portal.recent.newest_number
                 rows, more = portal.recent.since(number, topics, most)
+                newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
                 number, silent = newest, 0 if rows else silent + 1
                 if rows:
                     found = json.dumps({"rows": [row.as_json() for row in rows], "more": more})
@@ -75,6 +76,8 @@ class Streams:
                     yield ": here\n\n"
                 await asyncio.sleep(BEAT)
         except RefusedError as error:  # a right that was taken away, a topic that is gone
+            if error.status == 503:  # Kafka is silent: who listens comes again
+                return
             yield f"event: refused\ndata: {json.dumps(str(error))}\n\n"
         finally:
             self._open[address] -= 1

@@ -20,7 +20,7 @@ from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
-from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, listed, of_object
+from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, is_whole, listed, of_object
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import VOEVENTS
 
@@ -56,7 +56,7 @@ async def live(portal: Portal, http: Request) -> Response:
     rows = listed(portal, http, visible)
     asked = {name: http.query_params.get(name, "") for name in ("topic", "survey", "before")}
     surveys = [
-        VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if topic[0] != "f"
+        VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if is_whole(topic)
     ]
     filters = [topic for topic in visible if topic.startswith("filter.")]
     newest = max((row.number for row in rows), default=portal.recent.newest_number)

@@ -184,14 +184,14 @@ class Found:
 def find(portal: Portal, http: Request, visible: frozenset[str]) -> Found:
     """Return what ``?q=`` finds; ``?radius=`` is in arcsec."""
     asked = parse(http.query_params.get("q", "")[:500])
-    radius = asked.radius or number(http, "radius", RADIUS * 3600, 0, WIDEST * 3600) / 3600
+    radius = min(asked.radius or number(http, "radius", RADIUS * 3600, 0, WIDEST * 3600) / 3600, WIDEST)
     named = portal.recent.any_named(asked.text, visible) if asked.text else []
     word, place, missing = asked.text.casefold(), asked.position, ""
     topics = sorted(topic for topic in visible if word and word in topic)
     near: list[tuple[float, Row]] = []
     own = frozenset(topic for topic in visible if is_whole(topic))
     if place is not None:
-        near, missing = _near(portal, place, min(radius, WIDEST), own)
+        near, missing = _near(portal, place, radius, own)
     elif word and not named:
         kept = [
             _archived(portal.records, topic.removeprefix("alerts."), asked.text, visible) for topic in own

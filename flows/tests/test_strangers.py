@@ -1,0 +1,89 @@
+"""What strangers can write into records of Kafka stops no flow."""
+
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from flows.tests.running import alert
+from nightwire.core.kafka import MAX_MESSAGE
+from nightwire.core.runtime import Endpoints
+from nightwire.flows.engine import Plan
+from nightwire.flows.engine.events import Event, Origin, event_of
+from nightwire.flows.engine.window import WindowRunner
+from nightwire.flows.log import FlowRecord
+from nightwire.flows.model import Stone, parse
+from nightwire.flows.worker import Worker, WorkerSettings
+from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
+
+FORGED = [
+    {"topic": "fälscher\r\n"},
+    {"partition": "99999999999"},
+    {"offset": "99999999999999999999"},
+    {"offset": "-1"},
+]
+
+
+def message(**headers: str) -> Message:
+    """Return a record that says that it was another at first."""
+    said = {"topic": "alerts.sim", "partition": "1", "offset": "2"} | headers
+    found = Message(topic="filter.ann.x", partition=0, key=None, value=b"x", headers=[])
+    found.set_headers([(name, text.encode()) for name, text in said.items()])
+    return found
+
+
+def test_who_says_what_it_was_is_believed() -> None:
+    assert event_of(message()).origin == ("alerts.sim", 1, 2)
+
+
+@pytest.mark.parametrize("headers", FORGED)
+def test_an_origin_that_cannot_be_is_not_believed(headers: dict[str, str]) -> None:
+    assert event_of(message(**headers)).origin.topic == "filter.ann.x"
+
+
+def test_a_stone_that_cannot_be_is_not_believed() -> None:
+    assert event_of(message(stone="ß\r\n")).stone == ""
+
+
+def window(**options: Any) -> WindowRunner:
+    """Return a window of an hour over simulated alerts."""
+    stone = Stone("often", "window", (), options={"within": "1h", "function": "mean", **options})
+    return WindowRunner("bright", stone, survey("sim"), AlertDecoder(SchemaRegistry(None)), SIM_ALERT_ID)
+
+
+def event(number: int, **source: Any) -> Event:
+    """Return an event with an alert of one object."""
+    return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+@pytest.mark.parametrize("field", ["midpointMjdTai", "psfFlux"])
+def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
+    made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
+    assert [one.at for one, _ in made.faults] == [1]
+    assert len(made.passed[""]) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a = " + "[" * 50_000, "no TOML"),
+        ('name = "b"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"', "holds flow b"),
+    ],
+)
+def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
+    worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
+    assert why in worker.problems["a"]
+
+
+def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
+    text = (
+        'name = "b"\n[sources.s]\ntopic = "filter.ann.x"\n[stones.t]\nkind = "topic"\nfrom = "s"\ntopic = "t"'
+    )
+    plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {})
+    long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
+    made = plan.run([long, message()])
+    assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])

@@ -1,0 +1,120 @@
+"""What goes wrong while somebody looks: alerts that break the reader, rows that come in between."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from nightwire.core.runtime import Endpoints
+from nightwire.portal import following
+from nightwire.portal.following import Follower
+from nightwire.portal.gate import Gate
+from nightwire.portal.model import Recent, Row
+from nightwire.portal.records import Records, StampCache
+from nightwire.portal.serve import Portal, api
+from nightwire.portal.serve.live import Streams
+from nightwire.schemas.serving import KafkaAccess, RefusedError
+from portal.tests.model.test_curve import received
+from portal.tests.sample import SIM, sim_alert
+
+ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
+
+
+def portal_of(recent: Recent, access: Any = None) -> Portal:
+    """Return a portal whose Kafka is away."""
+    kept = Records(Endpoints("127.0.0.1:1", ""), StampCache(), None)
+    return Portal(recent, kept, Gate(access or KafkaAccess({})), lambda: [SIM], lambda: "", "test")
+
+
+def asked(query: str = "", **path: str) -> Request:
+    """Return a request."""
+    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": ("127.0.0.1", 1)}
+    return Request(scope | {"path_params": path})
+
+
+class Busy(Recent):
+    """Takes in a row at the moment in which somebody asks for the newest."""
+
+    def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
+        """Return the newest rows behind *number*."""
+        if self.newest_number < 3:
+            self.add([replace(ROW, offset=10 + self.newest_number)])
+        return super().since(number, topics, most)
+
+
+def heard(portal: Portal, beats: int) -> list[str]:
+    """Return what a live list hears."""
+    left = [beats]
+
+    def ending() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    async def listen() -> list[str]:
+        answer = await Streams(ending).answer(portal, asked("after=0"))
+        return [str(one) async for one in answer.body_iterator]
+
+    return asyncio.run(listen())
+
+
+def test_a_row_that_comes_in_between_is_heard_once() -> None:
+    said = [one.split("data: ")[1] for one in heard(portal_of(Busy(100)), 5) if "event: rows" in one]
+    assert [row["number"] for one in said for row in json.loads(one)["rows"]] == [1, 2, 3]
+
+
+def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
+    class Silent(Gate):
+        async def visible(self, http: Request, topics: Any) -> frozenset[str]:
+            if not asks:
+                asks.append(1)
+                return frozenset(topics)
+            raise RefusedError(503, "Kafka is silent")
+
+    asks: list[int] = []
+    portal = replace(portal_of(Recent(100)), gate=Silent(KafkaAccess({})))
+    assert not [one for one in heard(portal, 3) if "refused" in one]
+
+
+def test_an_alert_that_cannot_be_shown_is_left_out_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows_of = following.rows_of
+    monkeypatch.setattr(
+        following, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
+    )
+    recent = Recent(100)
+    follower = Follower(Endpoints("127.0.0.1:1", ""), recent, StampCache(), 5)
+    with caplog.at_level(logging.CRITICAL):
+        follower._take([replace(received(sim_alert(n)), offset=n) for n in range(3)])
+    assert [row.offset for row in recent.newest([SIM], 9)] == [2, 0]
+    assert follower.undecodable == 1
+
+
+def test_an_error_that_nobody_thought_of_is_told_and_reading_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = Follower(Endpoints("127.0.0.1:1", ""), Recent(100), StampCache(), 5)
+    tries: list[int] = []
+
+    def read() -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            follower._stop.set()
+        raise ZeroDivisionError("none thought of it")
+
+    monkeypatch.setattr(follower, "_read", read)
+    follower.start()
+    follower._thread.join(30)
+    assert (len(tries), follower.trouble) == (2, "ZeroDivisionError: none thought of it")
+
+
+def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
+    recent = Recent(100)
+    recent.add([ROW])
+    portal = portal_of(recent)
+    portal.records._stamps.add(ROW.place, {})
+    with pytest.raises(RefusedError, match="has a stamp"):
+        asyncio.run(api.finder(portal, asked(survey="sim", name="1")))
