@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
+import pytest
+
 from nightwire.consumers.source.multicast.group_choice import GroupChoice
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
@@ -67,4 +69,14 @@ def test_what_another_channel_on_the_group_leaves_out_is_still_wanted() -> None:
     listener._follow_choice()
     assert take(listener, heartbeat(red, 199)) == ("foreign", 10)
     assert take(listener, heartbeat(bright, 49)) == (None, 50)
+    listener.close()
+
+
+def test_a_group_that_cannot_be_joined_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    listener, choice = listening(mapping("TRUE"))
+    choice.one, choice.interface = mapping("TRUE", "239.77.5.10:45117"), "no-such-card"
+    for _ in range(3):
+        listener._choose_at = 0.0
+        listener._follow_choice()
+    assert [one.levelname for one in caplog.records if "no-such-card" in one.message] == ["WARNING"]
     listener.close()

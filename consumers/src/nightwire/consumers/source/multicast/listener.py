@@ -104,6 +104,7 @@ class Listener:
         self.dropped: Counter[str] = Counter()
         self.on_channel: Callable[[Channel], None] = lambda _channel: None
         self._joined: dict[str, Membership] = {}  # by group, the one that was joined last at the end
+        self._refused: dict[str, str] = {}  # groups that cannot be joined, and why, as it was told
         self._pauses, self._look_at, self._choose_at = Backoff(*LOOK_AGAIN), 0.0, 0.0
         self._signed = choice is not None and asks_for_passwords(bootstrap)
         self._looking: threading.Thread | None = None
@@ -192,9 +193,12 @@ class Listener:
             try:
                 member = Membership(open_receiver(parse_group(name, interface)), {})
             except GroupAddressError as error:
-                log.warning("%s; reading on without it", error)
+                if self._refused.get(name) != (why := str(error)):
+                    log.warning("%s; reading on without it", why)
+                    self._refused[name] = why
                 return
             self._joined[name] = member
+            self._refused.pop(name, None)
         if member.chosen is None or member.chosen.get(mapping.topic) == mapping:
             return
         member.chosen[mapping.topic] = mapping
