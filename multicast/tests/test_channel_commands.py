@@ -42,3 +42,12 @@ def test_what_cannot_be_is_named(kafka: str, words: tuple[str, ...], says: str) 
     done = run(kafka, *words)
     assert done.exit_code != 0
     assert says in str(done.exception) + done.output
+
+
+def test_a_group_that_another_channel_has_is_refused(kafka: str) -> None:
+    to = ("--group", "239.77.5.8:45118")
+    for name in ("first", "first"):  # again is no other
+        assert run(kafka, "add", "alerts.ztf", name, "--where", "magnitude < 19", *to).exit_code == 0
+    done = run(kafka, "add", "alerts.ztf", "second", "--where", "magnitude < 18", *to)
+    assert "239.77.5.8:45118 carries channel alerts.ztf/first" in str(done.exception) + done.output
+    assert run(kafka, "remove", "alerts.ztf", "first").exit_code == 0

@@ -1,9 +1,11 @@
 """Which channel has all that a condition passes."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from nightwire.consumers.source.multicast import group_choice
 from nightwire.consumers.source.multicast.covering import covering
 from nightwire.core.channels import ChannelMapping
 
@@ -42,3 +44,20 @@ def chosen(where: str, *names: str) -> str | None:
 )
 def test_the_smallest_that_covers_it(where: str, names: tuple[str, ...], expected: str | None) -> None:
     assert chosen(where, *names) == expected
+
+
+def test_while_channels_stay_as_they_are_nothing_is_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(where: str, *given: Any) -> ChannelMapping | None:
+        asked.append(where)
+        return covering(where, *given)
+
+    monkeypatch.setattr(group_choice, "covering", counted)
+    bright = ChannelMapping(
+        "alerts.sim", "b", "magnitude < 19", "ann", MADE, group="239.7.7.7:5400", full=True
+    )
+    for channels in ((bright,), (bright,), ()):
+        found = group_choice.with_group("magnitude < 18.5", "sim", channels)
+        assert found == (bright if channels else None)
+    assert len(asked) == 2

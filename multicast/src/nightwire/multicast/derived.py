@@ -1,5 +1,6 @@
 """Channels made and taken out by hand: a record in `channels`, and a topic for the copies."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +51,7 @@ def make_channel(
         carried: The mapping's *group*, *full* and *priority*, where it has a group.
 
     Raises:
-        ChannelError: There is no such topic, or the condition is none.
+        ChannelError: There is no such topic, the condition is none, or the group is another's.
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """
@@ -60,7 +61,9 @@ def make_channel(
     own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
     who = subscriber_name(principal(bootstrap))
-    before = {one.name: one for one in channels_of(bootstrap, topic)}.get(name)
+    known = {one.name: one for one in channels_of(bootstrap, topic)}
+    _check_free(carried.get("group"), [one for one in known.values() if one.name != name])
+    before = known.get(name)
     made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
     if before is not None and before.group is not None:
         if before.condition != condition:
@@ -95,6 +98,12 @@ def _check(topic: str, condition: str) -> None:
         compile_sql(condition, of_survey)
     except FilterError as error:
         raise ChannelError(f"--where: {'; '.join(error.reasons)}") from error
+
+
+def _check_free(group: str | None, others: Sequence[ChannelMapping]) -> None:
+    for one in others:
+        if group is not None and one.group == group:
+            raise ChannelError(f"--group: {group} carries channel {one.key}: each has a group of its own")
 
 
 def _write(bootstrap: str, key: str, value: bytes | None) -> None:

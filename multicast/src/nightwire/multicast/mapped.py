@@ -5,6 +5,7 @@ outlet ends there and the new one begins, so that each record is sent to one of 
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +24,8 @@ LINGER = 10.0
 """So long an outlet that has ended tells where, for those who have lost its last datagrams. [s]"""
 NEAR = 512
 """So many records before a channel begins, its outlet is waited for."""
+AGAIN = 30.0
+"""After so long an outlet that was refused is tried again. [s]"""
 
 
 class MappedOutlets:
@@ -40,6 +43,7 @@ class MappedOutlets:
         self._mappings: dict[str, ChannelMapping] = {}
         self._outlets: dict[str, Outlet] = {}
         self._opening: dict[str, Future[Outlet]] = {}
+        self._refused: dict[str, tuple[str, float]] = {}  # why, and when it is tried again
         self._ended: list[Outlet] = []
         self._opener = ThreadPoolExecutor(1, "opening-outlets")
 
@@ -52,6 +56,7 @@ class MappedOutlets:
         for name, mapping in found.items():
             if mapping != (before := self._mappings.get(name)):
                 self._change(name, before, mapping)
+        self._try_again()
         self._take_opened(positions)
         self._forget_ended(positions)
         every = [*self._ended, *self._outlets.values()]
@@ -75,6 +80,7 @@ class MappedOutlets:
 
     def _end(self, name: str, until: Sequence[int]) -> None:
         """Let the outlet of a channel end at the offsets *until*, of other partitions now."""
+        self._refused.pop(name, None)
         if (opening := self._opening.pop(name, None)) is not None:
             opening.cancel()
             opening.add_done_callback(_close)
@@ -82,12 +88,18 @@ class MappedOutlets:
             outlet.until = until
             self._ended.append(outlet)
 
+    def _try_again(self) -> None:
+        for name, (why, at) in self._refused.items():
+            if time.monotonic() >= at and name not in self._opening:
+                self._refused[name] = why, math.inf
+                self._opening[name] = self._opener.submit(self._open, self._mappings[name])
+
     def _take_opened(self, positions: Mapping[int, Position]) -> None:
         """Take in what was opened; wait for it where its channel is about to begin."""
         for name, opening in [*self._opening.items()]:
             mapping = self._mappings[name]
             near = any(one.next + NEAR > mapping.begins(number) for number, one in positions.items())
-            if not (near or opening.done()):
+            if not (opening.done() or (near and name not in self._refused)):
                 continue
             del self._opening[name]
             try:
@@ -97,8 +109,11 @@ class MappedOutlets:
                 self._opening[name] = self._opener.submit(self._open, mapping)
                 continue
             except MendableError as error:
-                log.warning("channel %s is not sent: %s", name, error)
+                if self._refused.get(name, ("",))[0] != str(error):
+                    log.warning("channel %s is not sent, and tried again: %s", name, error)
+                self._refused[name] = str(error), time.monotonic() + AGAIN
                 continue
+            self._refused.pop(name, None)
             for number, one in positions.items():
                 outlet.begin(number, one._replace(sent=one.next - 1))
 

@@ -2,7 +2,8 @@
 
 Its order: ``bootstrap``, ``topic``, ``wanted`` (records), ``group`` (empty for Kafka alone,
 ``auto`` for the channel that covers ``where``), ``interface``.  It ends after so many records, or
-after ``patience`` [s] without one.  Records are not decoded: what is measured is how they come.
+after ``patience`` [s] without one, `STARTS` times as long before the first.  Records are not
+decoded: what is measured is how they come.
 """
 
 import time
@@ -20,6 +21,8 @@ from nightwire.core.kafka import RecordFetcher, consumer
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 AT_ONCE = 512
+STARTS = 6
+"""The first record is waited for so many times as long: other receivers are started meanwhile."""
 
 
 class Findings:
@@ -89,7 +92,7 @@ def receive(order: Mapping[str, Any]) -> None:
     """Follow an order."""
     source, found = source_of(order), Findings()
     ready, ways, wants = False, list[str](), judge_of(order)
-    deadline = time.monotonic() + order["patience"]
+    deadline = time.monotonic() + STARTS * order["patience"]
     while found.count < order["wanted"] and time.monotonic() < deadline:
         for message in wants(source.take(AT_ONCE, 0.1)):
             size = len(message.value() or b"")

@@ -136,7 +136,9 @@ class ChannelCopies:
         WRITTEN_HERE.deliver(self._bootstrap, message)
 
     def close(self) -> None:
-        """Copy what waits, for a moment."""
+        """Copy what waits, for a moment; again it does nothing."""
+        if self._leave.is_set():
+            return
         WRITTEN_HERE.end(self._bootstrap, self._topic)
         self._leave.set()
         self._wake.set()

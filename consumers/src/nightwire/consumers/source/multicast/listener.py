@@ -60,14 +60,15 @@ class Membership:
 
     Attributes:
         socket: Hears it.
-        chosen: The channel for which it is listened to; None where the group itself was asked for.
+        chosen: By topic, the channels for which it is listened to; None where the group itself was
+            asked for.
         channels: What it carries, by number.
         heard: Partitions that were heard since it was chosen.
         heard_at: When it was heard last. [s, the monotonic clock]
     """
 
     socket: socket.socket
-    chosen: ChannelMapping | None = None
+    chosen: dict[str, ChannelMapping] | None = None
     channels: Mapping[int, Channel] = field(default_factory=dict)
     heard: set[TopicPartition] = field(default_factory=set)
     heard_at: float = field(default_factory=time.monotonic)
@@ -103,6 +104,7 @@ class Listener:
         self.dropped: Counter[str] = Counter()
         self.on_channel: Callable[[Channel], None] = lambda _channel: None
         self._joined: dict[str, Membership] = {}  # by group, the one that was joined last at the end
+        self._refused: dict[str, str] = {}  # groups that cannot be joined, and why, as it was told
         self._pauses, self._look_at, self._choose_at = Backoff(*LOOK_AGAIN), 0.0, 0.0
         self._signed = choice is not None and asks_for_passwords(bootstrap)
         self._looking: threading.Thread | None = None
@@ -164,9 +166,8 @@ class Listener:
         if known is None:
             return
         for name, one in self._joined.items():
-            there = {channel.number: channel for channel in known.get(name, ())} | _unsigned(
-                one, self._signed
-            )
+            there = _unsigned(one, self._signed)
+            there |= {each.number: each for each in known.get(name, ()) if _is_meant(one, each)}
             for number, channel in there.items():
                 if one.channels.get(number) != channel:
                     if self._choice is None:  # else whoever reads judges all by a condition of its own
@@ -188,17 +189,22 @@ class Listener:
 
     def _join(self, mapping: ChannelMapping, interface: str) -> None:
         name = mapping.group or ""
-        if name in self._joined:
-            if self._joined[name].chosen != mapping:
-                self._joined[name].chosen = mapping
-                self._joined[name].heard.clear()
+        if (member := self._joined.get(name)) is None:
+            try:
+                member = Membership(open_receiver(parse_group(name, interface)), {})
+            except GroupAddressError as error:
+                if self._refused.get(name) != (why := str(error)):
+                    log.warning("%s; reading on without it", why)
+                    self._refused[name] = why
+                return
+            self._joined[name] = member
+            self._refused.pop(name, None)
+        if member.chosen is None or member.chosen.get(mapping.topic) == mapping:
             return
-        try:
-            member = self._joined[name] = Membership(open_receiver(parse_group(name, interface)), mapping)
-            member.channels = _unsigned(member, self._signed)
-        except GroupAddressError as error:
-            log.warning("%s; reading on without it", error)
-            return
+        member.chosen[mapping.topic] = mapping
+        member.heard -= {one for one in member.heard if one[0] == mapping.topic}
+        still = {number: one for number, one in member.channels.items() if _is_meant(member, one)}
+        member.channels = _unsigned(member, self._signed) | still
         log.info("joined %s: channel %s of %s", name, mapping.name, mapping.topic)
         self._pauses.reset()
         self._look_at = 0.0
@@ -265,10 +271,16 @@ class Listener:
 
 def _unsigned(member: Membership, signed: bool) -> dict[int, Channel]:
     """Return the channel for which a group was joined, where its mapping tells all of it."""
-    if member.chosen is None or signed:
-        return {}
-    channel = channel_of(member.chosen)
-    return {channel.number: channel}
+    there = map(channel_of, member.chosen.values()) if member.chosen and not signed else ()
+    return {channel.number: channel for channel in there}
+
+
+def _is_meant(member: Membership, channel: Channel) -> bool:
+    """Return whether *channel* is listened to: what another one leaves out may well be wanted."""
+    if member.chosen is None:
+        return True
+    mapping = member.chosen.get(channel.topic)
+    return mapping is not None and channel_of(mapping).number == channel.number
 
 
 def _held(one: Datagram, topic: str, body: bytes) -> Held:
