@@ -34,11 +34,11 @@ def zone_height(rows: int) -> float:
 
 def zone_keys(ra: Array, dec: Array, height: float) -> Array:
     """Return the keys of positions [deg] in zones of a *height*. [deg]"""
-    found: Array = _zones(dec, height) * STRIDE + ra
+    found: Array = zones(dec, height) * STRIDE + ra
     return found
 
 
-def _zones(dec: Array, height: float) -> Array:
+def zones(dec: Array, height: float) -> Array:
     """Return the zones of declinations; what lies beyond a pole has its zone."""
     last = np.ceil(180.0 / height) - 1
     found: Array = np.clip(np.floor((dec + 90.0) / height), 0.0, last)
@@ -103,7 +103,7 @@ class ZoneIndex:
         They are in the order of keys, by position: neighbours on the sky are read together.
         """
         half = _half_widths(dec, radius)
-        first, last = _zones(dec - radius, self._height), _zones(dec + radius, self._height)
+        first, last = zones(dec - radius, self._height), zones(dec + radius, self._height)
         position = np.repeat(np.arange(len(ra)), (last - first + 1).astype(np.int64))
         nth = np.arange(len(position)) - np.searchsorted(position, position)
         zone, centre, half = (first[position] + nth) * STRIDE, ra[position], half[position]
