@@ -18,7 +18,7 @@ STRIDE = 361.0
 """Keys of one zone after the other; more than 360, so that rounding never leads into the next."""
 
 SLACK_DEG = 1e-9
-"""By how much a window is wider than its disc: more than a key's rounding. [deg]"""
+"""By how much a window is larger than its disc: more than a key's rounding. [deg]"""
 
 MOST_PAIRS = 1 << 20
 """Pairs of a position and an object that are compared at once."""
@@ -103,7 +103,7 @@ class ZoneIndex:
         They are in the order of keys, by position: neighbours on the sky are read together.
         """
         half = _half_widths(dec, radius)
-        first, last = zones(dec - radius, self._height), zones(dec + radius, self._height)
+        first, last = (zones(dec + turn * (radius + SLACK_DEG), self._height) for turn in (-1, 1))
         position = np.repeat(np.arange(len(ra)), (last - first + 1).astype(np.int64))
         nth = np.arange(len(position)) - np.searchsorted(position, position)
         zone, centre, half = (first[position] + nth) * STRIDE, ra[position], half[position]
