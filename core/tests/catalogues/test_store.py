@@ -202,6 +202,24 @@ def test_a_map_holds_what_mocpy_says(form: str, store: CatalogueStore, tmp_path:
     assert 100 < inside.sum() < 3900
 
 
+@pytest.mark.parametrize("cut", [1, 8, 16])
+def test_a_map_that_is_not_whole_is_told(cut: int, store: CatalogueStore, tmp_path: Path) -> None:
+    (tmp_path / "map").write_text("3/1-2 7 9")
+    version = store.add("map", tmp_path / "map").version
+    file = store.folder / "shared" / "map" / version / "ranges"
+    file.write_bytes(file.read_bytes()[:-cut])
+    with pytest.raises(CatalogueError, match="are not whole"):
+        store.open("map", version)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "stars"}'])
+def test_a_description_that_is_not_whole_is_told(text: str, store: CatalogueStore, tmp_path: Path) -> None:
+    version = store.add("stars", csv(tmp_path / "a.csv", "1,2,a")).version
+    (store.folder / "shared" / "stars" / version / "catalogue.json").write_text(text)
+    with pytest.raises(CatalogueError, match=f"stars cannot be opened in version {version}"):
+        store.describe("stars")
+
+
 def ask(store: CatalogueStore, *words: object) -> Result:
     """Run a verb of `nightwire catalogue`."""
     return CliRunner().invoke(catalogue, [*map(str, words), "--state", str(store.folder.parent)])
