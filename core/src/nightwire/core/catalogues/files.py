@@ -5,6 +5,7 @@ values and texts.  What has no position is left out, and counted by its line.
 """
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -154,7 +155,7 @@ def open_file(path: Path) -> CatalogueFile:
             return _parquet(path)
         if begin.startswith(b"SIMPLE  ="):
             return _astropy(path, "fits")
-        if b"<VOTABLE" in begin or begin.lstrip().startswith(b"<?xml"):
+        if begin.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
             return _astropy(path, "votable")
         if begin.startswith(b"# %ECSV"):
             return _astropy(path, "ascii.ecsv")

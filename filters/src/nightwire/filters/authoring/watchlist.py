@@ -36,11 +36,12 @@ def near_targets(submission: Submission | None, catalogue: str, radius: float, t
     Raises:
         FilterError: There is no such radius; or it is a function of many alerts at once.
     """
+    radius = float(radius)  # of NumPy's numbers, too, the digits are submitted
     try:
         MatchName.of(catalogue, radius)
     except ValueError as error:
         raise FilterError(str(error)) from error
-    near = f"MATCH('{catalogue}', {radius:g}) IS NOT NULL"
+    near = f"MATCH('{catalogue}', {radius!r}) IS NOT NULL"
     if submission is None:
         return Submission("sql", near, "", watchlist=text)
     if submission.language == "sql":
