@@ -68,6 +68,13 @@ def test_what_is_no_watchlist_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         watchlist_text(tmp_path / "t.csv", Columns())
 
 
+@pytest.mark.parametrize("rows", ["", ",\n"])
+def test_a_watchlist_of_nothing_is_told(rows: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"ra,dec\n{rows}")
+    with pytest.raises(FilterError, match=r"t\.csv has no targets with a position"):
+        watchlist_text(tmp_path / "t.csv", Columns())
+
+
 def request(text: bytes, **more: Any) -> dict[str, Any]:
     return {"owner": "me", "name": "mine", "watchlist": text} | more
 
