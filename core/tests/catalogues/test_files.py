@@ -122,6 +122,23 @@ def test_names_that_a_match_has_itself_are_kept_apart(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv")[0].column_names == ["ra", "dec", "count_", "mag_g"]
 
 
+def test_no_column_takes_the_place_of_another_or_asks_whether_there_is_a_match(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("RAJ2000,DEJ2000,a.b,a_b,variable?,count,count_,ra,\n1,2,3,4,5,6,7,8,9\n")
+    assert read(tmp_path / "a.csv", ra="RAJ2000")[0].to_pylist() == [
+        {
+            "ra": 1.0,
+            "dec": 2.0,
+            "a_b": 3,
+            "a_b_": 4,
+            "variable_": 5,
+            "count_": 6,
+            "count__": 7,
+            "ra_": 8,
+            "_": 9,
+        }
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -131,6 +148,7 @@ def test_names_that_a_match_has_itself_are_kept_apart(tmp_path: Path) -> None:
         ("ra,dec\n01:02:03,5\n", "'01:02:03'"),
         ("hello world\n", "no CSV with a line of names"),
         ("", "no CSV with a line of names"),
+        ("ra,dec,x,y,x\n1,2,3,4,5\n", "2 columns are called x: rename them, or name others by --columns"),
         ("ra,dec\n1,2,3\n", "Expected 2 columns, got 3"),
         ("SIMPLE  = nothing", "cannot be read as a catalogue"),
         ("<VOTABLE>", "cannot be read as a catalogue"),

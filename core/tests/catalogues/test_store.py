@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from mocpy import MOC
 
 from nightwire.core.catalogues import Catalogue, CatalogueError, CatalogueStore, Columns, SkyMap
+from nightwire.core.catalogues.catalogue import build
 from nightwire.core.catalogues.commands import catalogue
 
 COUNT = 5_000
@@ -72,6 +73,22 @@ def test_a_match_has_the_columns_of_its_object(
             one if ok else None for one, ok in zip(wanted, there, strict=True)
         ]
     assert matched["count"].to_pylist() == [1 if ok else None for ok in there]
+
+
+@pytest.mark.parametrize("height", [1.0, 0.37, 100 / 130])
+def test_objects_at_the_borders_of_parts_are_found(
+    height: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounding puts an object into the part of its zone, so that keys ascend through all parts."""
+    edges = np.arange(1, int(180 / height)) * height - 90
+    dec = np.concatenate([edges, np.nextafter(edges, 90), np.nextafter(edges, -90)])
+    ra = np.random.default_rng(5).uniform(0, 360, len(dec))
+    monkeypatch.setattr("nightwire.core.catalogues.catalogue.PART_ROWS", 20)
+    monkeypatch.setattr("nightwire.core.catalogues.catalogue.zone_height", lambda _: height)
+    build(tmp_path, [pa.RecordBatch.from_pydict({"ra": ra, "dec": dec})], len(dec))
+    keys = np.fromfile(tmp_path / "keys")
+    assert len(keys) == len(dec)
+    assert (np.diff(keys) >= 0).all()
 
 
 def test_how_far_an_object_is_can_be_asked_alone(store: CatalogueStore, objects: Path) -> None:
@@ -183,6 +200,24 @@ def test_a_map_holds_what_mocpy_says(form: str, store: CatalogueStore, tmp_path:
     assert not inside[:2].any()
     assert (inside[2:] == wanted[2:]).all()
     assert 100 < inside.sum() < 3900
+
+
+@pytest.mark.parametrize("cut", [1, 8, 16])
+def test_a_map_that_is_not_whole_is_told(cut: int, store: CatalogueStore, tmp_path: Path) -> None:
+    (tmp_path / "map").write_text("3/1-2 7 9")
+    version = store.add("map", tmp_path / "map").version
+    file = store.folder / "shared" / "map" / version / "ranges"
+    file.write_bytes(file.read_bytes()[:-cut])
+    with pytest.raises(CatalogueError, match="are not whole"):
+        store.open("map", version)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "stars"}'])
+def test_a_description_that_is_not_whole_is_told(text: str, store: CatalogueStore, tmp_path: Path) -> None:
+    version = store.add("stars", csv(tmp_path / "a.csv", "1,2,a")).version
+    (store.folder / "shared" / "stars" / version / "catalogue.json").write_text(text)
+    with pytest.raises(CatalogueError, match=f"stars cannot be opened in version {version}"):
+        store.describe("stars")
 
 
 def ask(store: CatalogueStore, *words: object) -> Result:

@@ -101,3 +101,15 @@ def test_many_objects_are_compared_in_portions(monkeypatch: pytest.MonkeyPatch) 
     assert (whole.row == parts.row).all()
     assert (whole.count == parts.count).all()
     assert whole.count.max() > 1
+
+
+def test_an_object_on_the_border_of_a_zone_is_near_what_is_a_radius_away() -> None:
+    """Digits of a declination decide nothing that the separation does not."""
+    radius, edges = 0.001, np.arange(1, 720) * 0.25 - 90
+    at_dec = edges + np.where(np.arange(719) % 2, 1, -1) * (radius / 3600)
+    dec, ra = np.nextafter(edges, edges - 1000 * (at_dec - edges)), np.full(719, 10.0)
+    index, number = indexed(ra, dec, 0.25)
+    found, near = index.nearest(ra, at_dec, radius), separations(ra, at_dec, ra, dec) <= radius
+    assert near.sum() > 20
+    assert (number[found.row[near]] == np.flatnonzero(near)).all()
+    assert (found.count == near).all()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,13 +22,13 @@ def near(submission: Submission | None, radius: float = 2.0) -> Submission:
 
 
 def test_a_watchlist_alone_is_a_condition() -> None:
-    assert near(None).source == "MATCH('me/mine', 2) IS NOT NULL"
+    assert near(None).source == "MATCH('me/mine', 2.0) IS NOT NULL"
     assert compile_sql(near(None).source).names
 
 
 def test_a_condition_is_asked_of_alerts_near_targets() -> None:
     found = near(Submission("sql", "WHERE snr > 5 OR snr < 1;", ""))
-    assert found.source == "MATCH('me/mine', 2) IS NOT NULL AND (snr > 5 OR snr < 1)"
+    assert found.source == "MATCH('me/mine', 2.0) IS NOT NULL AND (snr > 5 OR snr < 1)"
     assert (found.language, found.watchlist) == ("sql", b"ra,dec\n1,2\n")
     compile_sql(found.source)
 
@@ -67,6 +68,13 @@ def test_what_is_no_watchlist_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         watchlist_text(tmp_path / "t.csv", Columns())
 
 
+@pytest.mark.parametrize("rows", ["", ",\n"])
+def test_a_watchlist_of_nothing_is_told(rows: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"ra,dec\n{rows}")
+    with pytest.raises(FilterError, match=r"t\.csv has no targets with a position"):
+        watchlist_text(tmp_path / "t.csv", Columns())
+
+
 def request(text: bytes, **more: Any) -> dict[str, Any]:
     return {"owner": "me", "name": "mine", "watchlist": text} | more
 
@@ -86,6 +94,26 @@ def test_the_engine_keeps_each_version(tmp_path: Path) -> None:
 def test_the_engine_reads_nothing_but_csv(text: bytes, tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match="no CSV whose first columns are ra and dec"):
         keep_watchlist(CatalogueStore(tmp_path), request(text))
+
+
+def test_what_looks_like_another_format_inside_is_text(tmp_path: Path) -> None:
+    store = CatalogueStore(tmp_path)
+    keep_watchlist(store, request(b'"ra","dec","label"\n1,2,"<VOTABLE"\n'))
+    assert store.describe("me/mine").rows == 1
+
+
+def test_an_owners_columns_are_not_without_end(tmp_path: Path) -> None:
+    """Reading very many takes the engine, and so all owners, long."""
+    text = b"ra,dec" + b"".join(b",c%d" % n for n in range(600)) + b"\n1,2" + b",1" * 600 + b"\n"
+    with pytest.raises(CatalogueError, match="it has 602 columns, limit is 500"):
+        keep_watchlist(CatalogueStore(tmp_path), request(text))
+
+
+@pytest.mark.parametrize("radius", [1234.567, 2.0000001, 0.001, 2, np.float64(1.5)])
+def test_a_radius_is_the_same_in_both_languages(radius: float) -> None:
+    by_sql, by_code = near(None, radius), near(Submission("python", KEEP, "keep"), radius)
+    (name,) = {one.partition(".")[0] for one in compile_sql(by_sql.source).names}
+    assert f"{name}?" in compile_python(by_code.source, by_code.entry).names
 
 
 def test_an_owner_has_so_much_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

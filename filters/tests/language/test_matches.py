@@ -1,5 +1,6 @@
 """Matches with catalogues: the same over columns, alert by alert, and in SQL."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,12 @@ REFUSED = {
     "MATCH('gaia', 9999) > 1": "a radius lies between",
     "MATCH(band, 2) > 1": r"MATCH takes constants: MATCH\('gaia', 2\)",
     "IN_MOC(band)": "IN_MOC takes the name of a map",
-    "MATCH('../x', 2) > 1": "is no name here",
+    "MATCH('a/b/x', 2) > 1": "a/b/x is a catalogue of a/b",
+    "MATCH('../x', 2) > 1": "no catalogue or map is called '../x'",
+    "MATCH('gaia:5', 2) > 1": "no catalogue or map is called 'gaia:5'",
+    "MATCH('gaia#0', 2) > 1": "no catalogue or map is called 'gaia#0'",
+    "MATCH('gaia.g', 2) > 1": "no catalogue or map is called 'gaia.g'",
+    "IN_MOC('gaia:9999999')": "no catalogue or map is called 'gaia:9999999'",
 }
 
 
@@ -130,6 +136,26 @@ def test_python_is_refused_with_its_line(store: CatalogueStore) -> None:
     )
     with pytest.raises(FilterError, match=r"line \d+: catalogue gaia has no column nam; did you mean name"):
         compiled(HEAD + body, store)
+
+
+@pytest.mark.parametrize("call", ["match({!r}, 2)", "in_moc({!r})"])
+@pytest.mark.parametrize("name", ["gaia:5", "gaia:", "gaia#0", "gaia?", "gaia.g", "@gaia"])
+def test_no_name_is_taken_for_another(call: str, name: str, store: CatalogueStore) -> None:
+    """In Python such a filter is code, and each alert a fault that says so."""
+    source = HEAD + f"return bool(alert.{call.format(name)})"
+    found = compiled(source, store)
+    assert found.program is None
+    assert load_facts(found.facts).matches == ()
+    with pytest.raises(ValueError, match=f"no catalogue or map is called {re.escape(repr(name))}"):
+        compile_filter(source, "keep")(AlertTable(alerts(), survey("sim")).view(0))
+
+
+@pytest.mark.parametrize("radius", [0, 0.0005, -1, 3601])
+def test_code_that_asks_for_no_radius_compiles_not(radius: float, store: CatalogueStore) -> None:
+    body = (
+        f'try:\n        return alert.match("gaia", {radius!r})["g"] > 1\n    except TypeError:\n        pass'
+    )
+    assert load_facts(compiled(HEAD + body, store).facts).matches == ()
 
 
 def test_a_filter_names_the_versions_that_it_was_accepted_with(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from nightwire.core.catalogues.files import OWN_COLUMNS, CatalogueError
-from nightwire.core.catalogues.zone_index import Array, Nearest, ZoneIndex, zone_height, zone_keys
+from nightwire.core.catalogues.zone_index import Array, Nearest, ZoneIndex, zone_height, zone_keys, zones
 
 PART_ROWS = 4_000_000
 """Rows of a part, about: so many are sorted in memory."""
@@ -155,8 +155,7 @@ class _Parts:
     def __init__(self, folder: Path, count: int, height: float) -> None:
         self._folder, self._height = folder, height
         edges = np.degrees(np.arcsin(np.linspace(-1, 1, count + 1)))
-        # a zone lies in one part as a whole
-        self._edges = np.floor((edges[1:-1] + 90.0) / height) * height - 90.0
+        self._first = zones(edges[1:-1], height)  # a zone lies in one part as a whole
         self._writers: list[Any] = [None] * count
         self._schema: pa.Schema | None = None
 
@@ -171,7 +170,7 @@ class _Parts:
     def add(self, portion: pa.RecordBatch) -> None:
         """Write each row to its part."""
         self._schema = self._schema or portion.schema
-        part = np.searchsorted(self._edges, portion.column("dec").to_numpy(), "right")
+        part = np.searchsorted(self._first, zones(portion.column("dec").to_numpy(), self._height), "right")
         for number in np.unique(part).tolist():
             if self._writers[number] is None:
                 self._writers[number] = pa.ipc.new_stream(str(self._raw(number)), self._schema)

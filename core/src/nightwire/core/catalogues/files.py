@@ -5,7 +5,9 @@ values and texts.  What has no position is left out, and counted by its line.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +103,7 @@ class CatalogueFile:
         """Return which columns are used; what is not named is guessed.
 
         Raises:
-            CatalogueError: A column is not there, or none looks like a position.
+            CatalogueError: A column is not there, or there twice, or none looks like a position.
         """
         for name in (*filter(None, (ra, dec)), *columns):
             if name not in self.names:
@@ -109,7 +111,12 @@ class CatalogueFile:
         ra = ra or self._guessed("ra", NAMES_OF_RA)
         dec = dec or self._guessed("dec", NAMES_OF_DEC)
         others = [name for name in columns or self.names if name not in (ra, dec)]
-        return Layout(ra, dec, tuple(others))
+        there = Counter(self.names)
+        if twice := next((name for name in (ra, dec, *others) if there[name] > 1), None):
+            raise CatalogueError(
+                f"{there[twice]} columns are called {twice}: rename them, or name others by --columns"
+            )
+        return Layout(ra, dec, tuple(dict.fromkeys(others)))
 
     def _guessed(self, what: str, known: Sequence[str]) -> str:
         marked = [name for name in self.names if self.ucds.get(name, "").startswith(UCDS[what])]
@@ -148,7 +155,7 @@ def open_file(path: Path) -> CatalogueFile:
             return _parquet(path)
         if begin.startswith(b"SIMPLE  ="):
             return _astropy(path, "fits")
-        if b"<VOTABLE" in begin or begin.lstrip().startswith(b"<?xml"):
+        if begin.removeprefix(BOM_UTF8).lstrip().startswith(b"<"):
             return _astropy(path, "votable")
         if begin.startswith(b"# %ECSV"):
             return _astropy(path, "ascii.ecsv")
@@ -250,7 +257,8 @@ def _positioned(portion: pa.RecordBatch, layout: Layout, line: int, left_out: Le
     left_out.note((np.flatnonzero(~known) + line).tolist())
     taken = {name: array for name in layout.columns if (array := plain(portion.column(name))) is not None}
     columns = {"ra": pa.array(ra % 360.0), "dec": pa.array(dec)}
-    columns |= {_safe(name): array for name, array in taken.items() if name not in columns}
+    for name, array in taken.items():
+        columns[_safe(name, columns)] = array
     whole = pa.RecordBatch.from_pydict(columns)
     return whole if known.all() else whole.filter(pa.array(known))
 
@@ -281,10 +289,15 @@ def plain(array: pa.Array) -> pa.Array | None:
     return array.cast(pa.string()) if text else None
 
 
-def _safe(name: str) -> str:
-    """Return the name by which filters ask for a column: a dot would name a field of a record."""
-    name = name.replace(".", "_")
-    return f"{name}_" if name in OWN_COLUMNS else name
+def _safe(name: str, others: Container[str]) -> str:
+    """Return the name by which filters ask for a column, none of *others*.
+
+    A dot would name a field of a record, a question mark ask whether there is one.
+    """
+    name = re.sub(r"[.?]", "_", name) or "_"
+    while name in OWN_COLUMNS or name in others:
+        name += "_"
+    return name
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -21,11 +21,17 @@ class SkyMap:
     Args:
         folder: Holds its ranges.
         description: What is known of it.
+
+    Raises:
+        CatalogueError: Its ranges are not whole.
     """
 
     def __init__(self, folder: Path, description: Description) -> None:
         self.description = description
-        self._ranges: Array = np.fromfile(folder / "ranges", np.int64)
+        file = folder / "ranges"
+        self._ranges: Array = np.fromfile(file, np.int64)
+        if file.stat().st_size != 16 * description.rows:
+            raise CatalogueError(f"the files of {folder} are not whole: remove it, and add it anew")
 
     def contains(self, ra: Array, dec: Array) -> pa.Array:
         """Return which positions [deg], shape (n,), lie within; those that are NaN do not."""

@@ -92,7 +92,7 @@ class CatalogueStore:
         """Return what is known of a catalogue.
 
         Raises:
-            CatalogueError: There is none; did you mean …
+            CatalogueError: There is none, did you mean …; or its files are not whole.
         """
         wanted = version or self.current(name)
         folder = self._home(name) / (wanted or "")
@@ -100,7 +100,8 @@ class CatalogueStore:
             of = f" in version {version}" if version else ""
             known = [one for one in self.names() if owner_of(one) in ("", owner_of(name))]
             raise CatalogueError(f"there is no catalogue {name}{of}{meant(name, known)}")
-        return Description.of(folder)
+        with _whole(name, wanted):
+            return Description.of(folder)
 
     def names(self) -> list[str]:
         """Return the names of all catalogues, shared ones first."""
@@ -139,12 +140,8 @@ class CatalogueStore:
         folder = self._home(name) / version
         if not VERSION.fullmatch(version) or not folder.is_dir():
             self.describe(name, version or "none")
-        try:
+        with _whole(name, version):
             return _opened(folder)
-        except (OSError, ValueError, TypeError, pa.ArrowException) as error:
-            raise CatalogueError(
-                f"catalogue {name} cannot be opened in version {version}: {error}"
-            ) from error
 
     def _home(self, name: str) -> Path:
         owner, slash, plain = name.rpartition("/")
@@ -161,6 +158,15 @@ class CatalogueStore:
         fresh = home / f".current-{version}"
         fresh.write_text(version)
         fresh.replace(home / "current")
+
+
+@contextmanager
+def _whole(name: str, version: str) -> Iterator[None]:
+    """Say of errors which catalogue they are of."""
+    try:
+        yield
+    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
+        raise CatalogueError(f"catalogue {name} cannot be opened in version {version}: {error}") from error
 
 
 def owner_of(name: str) -> str:

@@ -18,7 +18,7 @@ STRIDE = 361.0
 """Keys of one zone after the other; more than 360, so that rounding never leads into the next."""
 
 SLACK_DEG = 1e-9
-"""By how much a window is wider than its disc: more than a key's rounding. [deg]"""
+"""By how much a window is larger than its disc: more than a key's rounding. [deg]"""
 
 MOST_PAIRS = 1 << 20
 """Pairs of a position and an object that are compared at once."""
@@ -34,11 +34,11 @@ def zone_height(rows: int) -> float:
 
 def zone_keys(ra: Array, dec: Array, height: float) -> Array:
     """Return the keys of positions [deg] in zones of a *height*. [deg]"""
-    found: Array = _zones(dec, height) * STRIDE + ra
+    found: Array = zones(dec, height) * STRIDE + ra
     return found
 
 
-def _zones(dec: Array, height: float) -> Array:
+def zones(dec: Array, height: float) -> Array:
     """Return the zones of declinations; what lies beyond a pole has its zone."""
     last = np.ceil(180.0 / height) - 1
     found: Array = np.clip(np.floor((dec + 90.0) / height), 0.0, last)
@@ -103,7 +103,7 @@ class ZoneIndex:
         They are in the order of keys, by position: neighbours on the sky are read together.
         """
         half = _half_widths(dec, radius)
-        first, last = _zones(dec - radius, self._height), _zones(dec + radius, self._height)
+        first, last = (zones(dec + turn * (radius + SLACK_DEG), self._height) for turn in (-1, 1))
         position = np.repeat(np.arange(len(ra)), (last - first + 1).astype(np.int64))
         nth = np.arange(len(position)) - np.searchsorted(position, position)
         zone, centre, half = (first[position] + nth) * STRIDE, ra[position], half[position]

@@ -21,6 +21,9 @@ MAX_OWNED = 256 << 20
 WATCHLIST_BEGINS = (b'"ra","dec"', b"ra,dec")
 """The first line of a watchlist, as it is sent."""
 
+MOST_COLUMNS = 500
+"""Most columns of a watchlist: to read ten thousand of them takes the engine seconds."""
+
 MOST_MATCHES = 20
 """Most catalogues and maps, radii told apart, that one filter may ask for."""
 
@@ -65,6 +68,8 @@ def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
     owner, text = request["owner"], request["watchlist"]
     if not text.startswith(WATCHLIST_BEGINS):  # nobody else's bytes reach the readers of other formats
         raise CatalogueError("it is no CSV whose first columns are ra and dec")
+    if (count := text.partition(b"\n")[0].count(b",") + 1) > MOST_COLUMNS:
+        raise CatalogueError(f"it has {count:,} columns, limit is {MOST_COLUMNS}")
     held = sum(one.stat().st_size for one in store.folder.glob(f"owned/{owner}/**/*") if one.is_file())
     if held + len(text) > MAX_OWNED:
         raise CatalogueError(

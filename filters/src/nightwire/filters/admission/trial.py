@@ -20,7 +20,7 @@ from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import load_facts
 from nightwire.filters.model.transform import AddedField
 from nightwire.filters.reading.decode import decode_batch, decode_columns
-from nightwire.filters.reading.matches import as_asked, with_matches
+from nightwire.filters.reading.matches import MatchError, as_asked, with_matches
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.sandbox import Limits, Outcome, RowFilter, Sandbox, SandboxError, Strength
 from nightwire.schemas import AlertDecoder, AlertTable, DecodeError, SchemaError, SchemaRegistry, survey
@@ -172,6 +172,8 @@ class TrialRunner:
         except SandboxError as error:
             self._sandbox = None  # the next trial starts another
             return Trial(broken=f"the sandbox failed, please submit again: {error}")
+        except MatchError as error:
+            return Trial(broken=str(error))
 
     def _run(self, one: RowFilter, compilation: Compilation, samples: Sequence[Sample]) -> Trial:
         by_survey: dict[str, list[bytes]] = {}

@@ -36,11 +36,12 @@ def near_targets(submission: Submission | None, catalogue: str, radius: float, t
     Raises:
         FilterError: There is no such radius; or it is a function of many alerts at once.
     """
+    radius = float(radius)  # of NumPy's numbers, too, the digits are submitted
     try:
         MatchName.of(catalogue, radius)
     except ValueError as error:
         raise FilterError(str(error)) from error
-    near = f"MATCH('{catalogue}', {radius:g}) IS NOT NULL"
+    near = f"MATCH('{catalogue}', {radius!r}) IS NOT NULL"
     if submission is None:
         return Submission("sql", near, "", watchlist=text)
     if submission.language == "sql":
@@ -57,16 +58,19 @@ def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
     """Return the targets in a file as CSV, and a remark on rows that are left out.
 
     Raises:
-        FilterError: It is no catalogue, or too large.
+        FilterError: It is no catalogue, empty, or too large.
     """
     from pyarrow import csv
 
     left_out, found = LeftOut(), io.BytesIO()
     try:
         file = open_file(path)
-        rows = pa.Table.from_batches(file.read(file.layout(columns.ra, columns.dec, columns.kept), left_out))
+        portions = [*file.read(file.layout(columns.ra, columns.dec, columns.kept), left_out)]
     except CatalogueError as error:
         raise FilterError(str(error)) from error
+    if not any(map(len, portions)):
+        raise FilterError(f"{path.name} has no targets with a position")
+    rows = pa.Table.from_batches(portions)
     csv.write_csv(rows, found)
     if found.tell() > MAX_WATCHLIST:
         raise FilterError(

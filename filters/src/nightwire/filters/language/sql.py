@@ -399,7 +399,10 @@ def _in_moc(build: Builder, given: Sequence[int]) -> int:
     node = build.nodes[given[0]]
     if node[0] != "const" or type(node[1]) is not str:
         raise build.refuse("IN_MOC takes the name of a map: IN_MOC('footprint')")
-    return build.leaf("sql.field", str(MatchName(node[1])))
+    try:
+        return build.leaf("sql.field", str(MatchName.of_map(node[1])))
+    except ValueError as error:
+        raise build.refuse(str(error)) from error
 
 
 SPECIAL: Mapping[tuple[str, int], Callable[[Builder, Sequence[int]], int]] = {

@@ -56,7 +56,8 @@ class AlertColumns:
 
     def in_moc(self, name: str) -> Array:
         """Return which alerts lie within a map of the sky: bool."""
-        return _added(self._table, MatchName(name), str(MatchName(name)))  # type: ignore[no-any-return]
+        named = MatchName.of_map(name)
+        return _added(self._table, named, str(named))  # type: ignore[no-any-return]
 
     def frame(self, *names: str) -> Any:
         """Return columns as a pandas DataFrame."""

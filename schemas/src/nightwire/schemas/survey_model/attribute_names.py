@@ -85,12 +85,26 @@ class MatchName(NamedTuple):
         """Return the name of a match within *radius*. [arcsec]
 
         Raises:
-            ValueError: There is no such radius.
+            ValueError: There is no such radius, or no catalogue can be called so.
         """
         if not 0.001 <= radius <= MAX_RADIUS:
             raise ValueError(f"a radius lies between 0.001 and {MAX_RADIUS:,} arcsec, not {radius:g}")
-        return cls(catalogue, round(1000 * radius))
+        return cls.of_map(catalogue)._replace(radius_mas=round(1000 * radius))
 
+    @classmethod
+    def of_map(cls, name: str) -> "MatchName":
+        """Return the name of what a map says.
+
+        Raises:
+            ValueError: No map can be called so: marks of this name would be taken for others.
+        """
+        if not MARKS.isdisjoint(name):
+            raise ValueError(f"no catalogue or map is called {name[:64]!r}")
+        return cls(name)
+
+
+MARKS = frozenset(f"{MATCH_MARK}{PRESENCE_MARK}#:.")
+"""What tells the parts of a match's name apart."""
 
 MAX_RADIUS = 3600
 """Largest separation of a match. [arcsec]"""

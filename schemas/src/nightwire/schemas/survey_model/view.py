@@ -243,7 +243,7 @@ class AlertView(Point):
         Raises:
             KeyError: That was not looked up.
         """
-        return bool(self._added(MatchName(name)))
+        return bool(self._added(MatchName.of_map(name)))
 
     def _added(self, name: MatchName) -> Any:
         """Return what a catalogue adds."""

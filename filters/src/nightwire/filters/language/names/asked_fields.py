@@ -7,12 +7,13 @@ and `get`, in the filter and in helper functions that it hands the alert to.
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.language.program import Program
-from nightwire.schemas.survey_model import MAX_RADIUS, MatchName
+from nightwire.schemas.survey_model import MatchName
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -167,8 +168,9 @@ def _path(node: ast.expr, known: Mapping[str, Path]) -> Path | None:
         case ast.Call(
             func=ast.Attribute(value=owner, attr="match"),
             args=[ast.Constant(value=str(name)), ast.Constant(value=int() | float() as radius)],
-        ) if _path(owner, known) == () and 0 < radius <= MAX_RADIUS:
-            return (str(MatchName.of(name, radius)),)
+        ) if _path(owner, known) == ():
+            with suppress(ValueError):
+                return (str(MatchName.of(name, radius)),)
         case ast.Subscript(value=owner, slice=ast.Constant(value=str(key))):
             return _step(_path(owner, known), key)
         case ast.Subscript(

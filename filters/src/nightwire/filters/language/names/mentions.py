@@ -64,12 +64,12 @@ def matches_called(tree: ast.Module) -> list[str]:
 def _match_called(node: ast.Call, constants: Mapping[str, ast.expr]) -> MatchName | None:
     given = [*node.args, *(one.value for one in node.keywords)]
     values = [constants.get(one.id, one) if isinstance(one, ast.Name) else one for one in given]
-    match node.func, [one.value for one in values if isinstance(one, ast.Constant)]:
-        case ast.Attribute(attr="match"), [str(name), int() | float() as radius]:
-            with suppress(ValueError):
+    with suppress(ValueError):
+        match node.func, [one.value for one in values if isinstance(one, ast.Constant)]:
+            case ast.Attribute(attr="match"), [str(name), int() | float() as radius]:
                 return MatchName.of(name, radius)
-        case ast.Attribute(attr="in_moc"), [str(name)]:
-            return MatchName(name)
+            case ast.Attribute(attr="in_moc"), [str(name)]:
+                return MatchName.of_map(name)
     return None
 
 

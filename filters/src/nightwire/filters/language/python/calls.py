@@ -126,7 +126,10 @@ def _match(scope: Scope, node: ast.Call) -> Static:
 
 
 def _in_moc(scope: Scope, node: ast.Call) -> Static:
-    return Field(((str(MatchName(*_constants(scope, node, str))), "[]"),))
+    try:
+        return Field(((str(MatchName.of_map(*_constants(scope, node, str))), "[]"),))
+    except ValueError as error:
+        raise scope.build.refuse(str(error)) from error
 
 
 OF_ALERT: Mapping[str, Callable[[Scope, ast.Call], Static]] = {
