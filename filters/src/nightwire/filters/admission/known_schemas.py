@@ -7,7 +7,7 @@ from nightwire.filters.language import SurveySchemas, schema_names
 from nightwire.filters.language.vector import schemas_of
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.reading.recent import Sample
-from nightwire.schemas import AlertDecoder, SchemaRegistry
+from nightwire.schemas import AlertDecoder, SchemaRegistry, sim_alert_schema
 
 
 def known_schemas(
@@ -31,5 +31,7 @@ def known_schemas(
         if derived or not schemas:
             came = [schema for _, schema in schemas_of(values, AlertDecoder(registry))]
             schemas = [*came, *schemas] if came else []
+        if not schemas and not derived and name == "sim":
+            schemas = [sim_alert_schema()]
         found.append(SurveySchemas(name, [*map(schema_names, schemas)]))
     return found

@@ -19,7 +19,7 @@ from nightwire.schemas.avro.codec import Codec
 from nightwire.schemas.avro.plans.schema import inlined
 from nightwire.schemas.errors import RegistryAwayError, SchemaError, UnknownSchemaError
 from nightwire.schemas.kafka_environment import properties
-from nightwire.schemas.records import own_schema, sim_alert_schema
+from nightwire.schemas.records import own_schema
 from nightwire.schemas.topics import alerts
 
 if TYPE_CHECKING:
@@ -202,17 +202,14 @@ class SchemaRegistry:
         return int(answer["version"]), int(answer["id"]), self._parsed(answer)
 
     def of_survey(self, name: str) -> Iterator[dict[str, Any]]:
-        """Yield the schemas of a survey's alerts that are known, the newest first."""
-        subject, none = f"{alerts(name)}-value", True
+        """Yield the schemas of a survey's alerts that it has, the newest first."""
+        subject = f"{alerts(name)}-value"
         with suppress(UnknownSchemaError):  # none came yet, or the registry is away
             newest, _, schema = self.latest(subject)
             yield schema
-            none = False
             for version in range(newest - 1, 0, -1):
                 with suppress(UnknownSchemaError):  # it was deleted
                     yield self.version(subject, version)[2]
-        if none and name == "sim":
-            yield sim_alert_schema()
 
     def look_up(self, subject: str, schema: Mapping[str, Any]) -> tuple[int, int]:
         """Return version and id under which *subject* has *schema*.

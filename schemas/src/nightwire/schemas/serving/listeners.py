@@ -98,6 +98,7 @@ def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.
         app,
         host,
         port,
+        http="h11",  # it bounds headers, which httptools does not
         log_config=None,
         log_level="error",  # a stranger's broken request is no line of the log
         access_log=False,
