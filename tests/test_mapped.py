@@ -153,6 +153,7 @@ def test_a_channel_moves_every_second_under_load_and_nothing_is_lost_or_doubled(
     assert len({place[1:] for place in spy.sent}) == count
 
 
+@pytest.mark.proof
 def test_a_mapped_relay_is_killed_while_its_channel_moves_and_another_takes_over(
     kafka: str, topic: str, tmp_path: Path
 ) -> None:

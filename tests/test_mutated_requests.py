@@ -41,7 +41,7 @@ from tests.test_stack import until
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 BY_SOCKETS = 100_000
-IN_PROCESS = [20_000, pytest.param(5_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(0)])]
+IN_PROCESS = [5_000, pytest.param(5_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(0)])]
 """How many at each door in each run, and in a proof."""
 AT_ONCE = 16
 """Connections at once."""

@@ -43,6 +43,7 @@ def cluster(kafka: str, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.proof
 def test_delays_are_measured_with_an_archive_and_without(
     cluster: Cluster, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,9 +47,10 @@ def _numbers(site: Site, name: str) -> list[int]:
 
 
 WANTED = {"no-star": {2, 3}, "bright": {0}, "coded": {0}, "targets": {2}, "near": {2}}
+WITH_SPARK = pytest.param([], marks=pytest.mark.proof)  # which takes a minute more
 
 
-@pytest.mark.parametrize("words", [["--light"], []], ids=["light", "spark"])
+@pytest.mark.parametrize("words", [["--light"], WITH_SPARK], ids=["light", "spark"])
 def test_filters_match_catalogues(
     words: list[str], site: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
