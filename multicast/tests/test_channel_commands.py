@@ -35,7 +35,7 @@ def test_a_channel_is_added_shown_changed_and_taken_out(kafka: str) -> None:
         (("add", "alerts.nowhere", "bright", "--where", "TRUE"), "channels are of alerts.SURVEY"),
         (("add", "alerts.elasticc", "bright", "--where", "TRUE"), "no topic alerts.elasticc"),
         (("add", "alerts.sim", "Bright", "--where", "TRUE"), "is no name here"),
-        (("remove", "alerts.sim", "nothing"), "alerts.sim has no channel nothing; there are: none"),
+        (("remove", "alerts.elasticc", "nothing"), "alerts.elasticc has no channel nothing; there are: none"),
     ],
 )
 def test_what_cannot_be_is_named(kafka: str, words: tuple[str, ...], says: str) -> None:

@@ -2,7 +2,7 @@
 
 import io
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ from confluent_kafka import Message
 
 from nightwire.consumers.alert.deduplication import Deduplicator, RecentKeys
 from nightwire.consumers.reader.batch import Batch, DecodingContext
-from nightwire.consumers.reader.record_filter import RecordFilter, check_condition
+from nightwire.consumers.reader.record_filter import RecordFilter, check_condition, check_fields
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.schemas import AlertDecoder, Columns, RegistryAwayError, SchemaRegistry
 
@@ -164,3 +164,19 @@ def test_a_condition_that_is_none_is_refused_with_its_place(
     with pytest.raises(ValueError, match=words):
         check_condition(text, ["filter.me.f"], survey)
     check_condition("psfFlux > 3", ["alerts.lsst", "filter.me.f"], None)
+
+
+class Registry:
+    """Has one version of each survey's schema."""
+
+    def of_survey(self, _name: str) -> Iterator[dict[str, Any]]:
+        """Yield it."""
+        yield {"type": "record", "name": "alert", "fields": [{"name": "diaSourceId", "type": "long"}]}
+
+
+def test_a_field_that_no_alert_has_is_refused_with_what_was_meant() -> None:
+    known: Any = Registry()
+    with pytest.raises(ValueError, match=r"where: .* no field .*magnitud; did you mean magnitude"):
+        check_fields("magnitud < 19", ["alerts.sim"], known)
+    check_fields("magnitude < 19", ["alerts.sim"], known)
+    check_fields("magnitud < 19", ["filter.me.f", "alerts.nobody"], known)

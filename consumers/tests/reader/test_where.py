@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import chain, islice
 from threading import Thread
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -17,9 +16,8 @@ from confluent_kafka import TopicPartition
 from nightwire.consumers import AlertReader, BadRecord
 from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.subscriptions import Following
-from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import VISIT
-from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, alerts, settings
+from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -229,16 +227,3 @@ def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
         while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
             take(first, by_first)
     assert (len(by_second), len({*by_first, *by_second})) == (1, 80)
-
-
-def test_a_field_that_no_alert_has_is_refused_at_the_start(kafka: str, registry_url: str) -> None:
-    topic = alerts("elasticc")
-    ensure_topics(kafka, [settings(topic)])
-    fields = [{"name": "diaSourceId", "type": "long"}]
-    with SchemaRegistry(registry_url) as registry:
-        registry.register(f"{topic}-value", {"type": "record", "name": "alert", "fields": fields})
-    how: dict[str, Any] = {"bootstrap": kafka, "registry": registry_url, "follow": False}
-    with pytest.raises(ValueError, match=r"where: .* no field .*magnitud; did you mean magnitude"):
-        AlertReader(topic, where="magnitud < 19", **how).open()
-    with AlertReader(topic, where="magnitude < 19", **how) as reader:
-        assert [*reader] == []
