@@ -184,7 +184,8 @@ class AlertReader:
     @property
     def way(self) -> str:
         """Where alerts come from now: ``kafka``, ``multicast``, ``multicast GROUP:PORT`` where that
-        is chosen, ``channel NAME of TOPIC``, or ``both``, where that differs by partition.
+        is chosen, ``channel NAME of TOPIC``, ``memory`` in the process that writes them,
+        ``archive`` for what Kafka has forgotten, or ``both``, where that differs by partition.
         """
         return self._session.way
 

@@ -137,7 +137,7 @@ class ChannelCopies:
 
     def close(self) -> None:
         """Copy what waits, for a moment; again it does nothing."""
-        if self._leave.is_set():
+        if self._leave.is_set() or self._thread.ident is None:
             return
         WRITTEN_HERE.end(self._bootstrap, self._topic)
         self._leave.set()

@@ -1,8 +1,8 @@
 """What a reader hears in the process that writes it."""
 
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import Message
@@ -15,6 +15,8 @@ AT_ONCE = 2048
 """Most records that are taken at once."""
 PATIENCE = 0.05
 """How long a record that lacks is waited for: another thread may have written it. [s]"""
+ANSWERS = 0.005
+"""Longest wait while a repair is under way. [s]"""
 TICK = 0.002
 """Longest wait for Kafka, while there may be something in memory. [s]"""
 
@@ -24,15 +26,15 @@ class InProcessListener:
 
     Attributes:
         partitions: What was heard, by partition; whoever reads them keeps it.
-        dropped: Records that were not needed.
+        dropped: Nothing: all that this process writes is believed.
     """
 
     name, patience, tick = "memory", PATIENCE, TICK
+    dropped: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
         self._bootstrap, self._topics = bootstrap, topics
         self.partitions: dict[TopicPartition, InOrder] = {}
-        self.dropped: Counter[str] = Counter()
         self._mailbox = Mailbox()
 
     def look(self, *, wait: bool = False) -> None:
@@ -40,9 +42,9 @@ class InProcessListener:
         WRITTEN_HERE.listen(self._bootstrap, self._topics, self._mailbox)
 
     def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
-        """Take what was written, or what is first within *timeout* [s]."""
+        """Take what was written, or what is first within *timeout* [s]; *answers* are awaited."""
         runs: dict[TopicPartition, list[Message]] = {}
-        for message in self._mailbox.take(AT_ONCE, 0.0 if answers else timeout):
+        for message in self._mailbox.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout):
             place = str(message.topic()), message.partition() or 0
             run = runs.setdefault(place, [])
             if run and run[-1].offset() != (message.offset() or 0) - 1:
