@@ -49,7 +49,7 @@ def watch(directory: Directory, names: list[str], seconds: float) -> set[str]:
     return seen
 
 
-def test_kafka_restarted_twice_and_the_directory_killed_make_nobody_dead(
+def test_kafka_restarted_and_the_directory_killed_make_nobody_dead(
     fresh_broker: Broker, tmp_path: Path
 ) -> None:
     names = ["one", "two", "three"]
@@ -60,12 +60,11 @@ def test_kafka_restarted_twice_and_the_directory_killed_make_nobody_dead(
     ):
         directory = Directory.on(fresh_broker.bootstrap, tmp_path)
         until(lambda: states(directory, names) == dict.fromkeys(names, "live"), "all live")
-        for _restart in range(2):
-            fresh_broker.kill()
-            assert "gone" not in watch(directory, names, 10.0), "nobody can speak while Kafka is away"
-            fresh_broker.start()
-            assert "gone" not in watch(directory, names, 15.0)
-            until(lambda: states(directory, names) == dict.fromkeys(names, "live"), "all live again")
+        fresh_broker.kill()
+        assert "gone" not in watch(directory, names, 10.0), "nobody can speak while Kafka is away"
+        fresh_broker.start()
+        assert "gone" not in watch(directory, names, 10.0)
+        until(lambda: states(directory, names) == dict.fromkeys(names, "live"), "all live again")
         directory.stop(SIGKILL)
         directory = Directory(fresh_broker.bootstrap, tmp_path)
         assert "gone" not in watch(directory, names, 10.0)
@@ -73,7 +72,7 @@ def test_kafka_restarted_twice_and_the_directory_killed_make_nobody_dead(
 
 
 def test_who_is_killed_is_gone_and_after_a_grace_is_taken_out(kafka: str, tmp_path: Path) -> None:
-    directory = Directory.on(kafka, tmp_path, "--grace", "20s")
+    directory = Directory.on(kafka, tmp_path, "--grace", "6s")
     with living(kafka, "victim") as child, living(kafka, "bystander"):
         until(lambda: directory.state("victim") == "live", "it is live")
         child.send_signal(SIGKILL)
