@@ -36,7 +36,7 @@ from nightwire.schemas.registry.store import Store
 from nightwire.schemas.serving import Login, plain_server
 from tests._guarded_broker import guarded_broker
 from tests._mutated import ROOM, most_memory, mutated
-from tests.test_stack import until
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -16,7 +16,8 @@ import fastavro
 import pytest
 
 from nightwire.core.kafka import Writer, producer
-from tests.test_stack import Stack, until
+from tests._waiting import until
+from tests.test_stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -8,9 +8,8 @@ import socket
 import struct
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import count
@@ -29,6 +28,7 @@ from nightwire.core.stack.status import collect
 from nightwire.monitoring.dashboards import ALL, Row
 from nightwire.schemas.topics import alerts, filter_topic, settings
 from producer.tests.ingest.survey_kafka import SurveyKafka, container
+from tests._waiting import until
 from tests.compose.stack import Subscriber
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -101,13 +101,6 @@ class Stack:
     def written(self) -> int:
         """Count the alerts of the surveys that are written to."""
         return self.records(alerts("sim")) + self.records(alerts("little"))
-
-
-def until(true: Callable[[], bool], what: str, timeout: float = 120.0, *, tick: float = 0.3) -> None:
-    deadline = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not after {timeout:g} s"
-        time.sleep(tick)  # the condition decides
 
 
 @pytest.fixture(scope="module")

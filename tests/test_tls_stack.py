@@ -20,7 +20,8 @@ from nightwire.core.stack.kafka.public_listener import PER_ADDRESS
 from nightwire.schemas.records import VOEVENT
 from tests._laptop import SERVER, Laptop, laptop
 from tests._secure_broker import AUDIENCE, Issuer
-from tests.test_stack import Stack, until
+from tests._waiting import until
+from tests.test_stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.netns, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -5,8 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from nightwire.producer.visits.visit_topic import VisitTopic
 from nightwire.producer.visits.writer_id import WriterId
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.topics import settings
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -46,14 +45,6 @@ def run(kafka: str, *words: str) -> dict[str, Any]:
         out, _err = process.communicate(timeout=120)
     counts: dict[str, Any] = json.loads(out)
     return counts
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something is true; fail when it never is."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)  # polling a state, not hoping
 
 
 def marked(kafka: str, name: str, number: int) -> int:

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from nightwire.core.kafka import DeliveryError, Writer, producer, read_to_end
 from nightwire.core.runtime.disk import FULL, disk_of, full_disk
 from nightwire.core.stack.doctor import disk
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -42,13 +42,6 @@ def nightwire(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
         timeout=300,
         check=False,
     )
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not true():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.3)
 
 
 def status(folder: Path) -> dict[str, Any]:

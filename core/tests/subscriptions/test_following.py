@@ -1,8 +1,7 @@
 """Subscriptions through a real Kafka: said, followed, refreshed, taken back."""
 
 import random
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -12,6 +11,7 @@ from confluent_kafka import KafkaException
 from nightwire.core.kafka import ensure_topics, read_to_end
 from nightwire.core.subscriptions import Following, LiveInterest, Registrar, SubscriptionTable
 from nightwire.schemas.topics import SUBSCRIPTIONS, settings
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -21,14 +21,6 @@ def log(kafka: str) -> str:
     """Return a Kafka with the topic."""
     ensure_topics(kafka, [settings(SUBSCRIPTIONS)])
     return kafka
-
-
-def until(true: Callable[[], bool], timeout: float = 30.0) -> None:
-    """Wait until something is true; fail after *timeout*. [s]"""
-    deadline = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)  # polling a condition
 
 
 def of(following: Following, who: str) -> dict[str, str]:

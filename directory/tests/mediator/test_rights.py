@@ -1,8 +1,7 @@
 """Kafka itself says over HTTP, too, who may read and write what."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
 from tests._secure_broker import CLIENT_ID, CLIENT_SECRET, SecureBroker, secure_broker
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -189,10 +189,3 @@ def test_a_reader_that_may_not_write_has_the_directory_say_it(
                 until(lambda: [one.record["name"] for one in following.live()] == ["faint"])
             until(lambda: following.live() == [])
         directory.stop()
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)  # polling a condition

@@ -3,8 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +11,10 @@ import httpx
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+from tests._waiting import until
 
 PATIENCE = 120.0
 """Longest wait for anything. [s]"""
-
-
-def until(holds: Callable[[], object], what: str) -> None:
-    """Wait until something *holds*; a refused connection is no answer yet."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if holds():
-                return
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < deadline, what
-        time.sleep(0.05)  # polling a condition
 
 
 class Directory:

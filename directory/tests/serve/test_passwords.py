@@ -9,12 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from consumers.tests.conftest import filled
-from directory.tests.serve.served import Directory, until
+from directory.tests.serve.served import Directory
 from nightwire.core.kafka import Writer, ensure_topics, environment, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
 from nightwire.schemas.wire import frame
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

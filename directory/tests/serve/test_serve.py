@@ -10,13 +10,14 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from directory.tests.serve.served import Directory, until
+from directory.tests.serve.served import Directory
 from nightwire.core.kafka import producer
 from nightwire.core.presence import entry, entry_key, registered
 from nightwire.core.stack import free_port
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.serving import serve_wsgi
 from nightwire.schemas.topics import DIRECTORY
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 

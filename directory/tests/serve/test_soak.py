@@ -15,8 +15,9 @@ from signal import SIGKILL
 
 import pytest
 
-from directory.tests.serve.served import Directory, until
+from directory.tests.serve.served import Directory
 from nightwire.core.stack import Broker
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.proof, pytest.mark.timeout(0)]
 

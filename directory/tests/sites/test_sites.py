@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from directory.tests.serve.served import Directory, until
+from directory.tests.serve.served import Directory
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.presence import Presence, entry, entry_key
 from nightwire.core.stack import Broker, free_port
@@ -27,6 +27,7 @@ from nightwire.directory.sites import SiteAddress
 from nightwire.directory.sites.identity import introduce
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 

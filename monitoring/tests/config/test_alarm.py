@@ -3,8 +3,7 @@
 import json
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,6 +19,7 @@ from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring.config import alertmanager_config
 from nightwire.schemas.topics import settings
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prometheus, pytest.mark.timeout(300)]
 
@@ -72,13 +72,6 @@ def asked(url: str, **params: str) -> httpx.Response | None:
     except httpx.TransportError:
         return None
     return said if said.status_code == httpx.codes.OK else None
-
-
-def until(true: Callable[[], bool], what: str, timeout: float = 90.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not true():
-        assert time.monotonic() < deadline, f"{what}: not after {timeout:g} s"
-        time.sleep(0.2)  # polling a page, not hoping
 
 
 class Night:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -236,11 +236,3 @@ def place(message: Message) -> tuple[str, int, int]:
         int(said["source-partition"]),
         int(said["source-offset"]),
     )
-
-
-def eventually(holds: Callable[[], bool], said: Callable[[], str], timeout: float = 90.0) -> None:
-    """Wait until *holds*; fail where that takes longer than *timeout*. [s]"""
-    deadline = time.monotonic() + timeout
-    while not holds():
-        assert time.monotonic() < deadline, said()
-        time.sleep(0.1)  # polling a state, not hoping

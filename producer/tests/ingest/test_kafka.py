@@ -21,13 +21,13 @@ from producer.tests.ingest.survey_kafka import (
     Ingest,
     SurveyKafka,
     container,
-    eventually,
     headers_of,
     lsst_schema,
     place,
     wire,
 )
 from tests._secure_broker import SecureBroker, secure_broker
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -178,10 +178,10 @@ def test_containers_become_wire_format_one_alert_each_and_nights_are_found(
     survey.send("ztf_20260301_programid2", [(container([99], 31), 0)])
     ztf = mirroring("ztf", "--topic-pattern", "ztf_{date}_programid1")
     with ztf.running() as one:
-        eventually(lambda: len(ztf.mirrored()) == 5, one.said)
+        until(lambda: len(ztf.mirrored()) == 5, one.said)
         survey.make(later)
         survey.send(later, [(container([6], 32), 0), (b"no alert", 0)])
-        eventually(lambda: len(ztf.dead_letters()) == 1, one.said)
+        until(lambda: len(ztf.dead_letters()) == 1, one.said)
         assert one.stop() == 0
     found = ztf.mirrored()
     with SchemaRegistry(ztf.registry, cache_dir=ztf.folder / "fresh") as ours:
@@ -227,10 +227,10 @@ def test_a_schema_that_appears_in_mid_night_is_fetched_and_one_that_is_known_nee
         register(url, tmp_path, 0)
         running = night.enter_context(one.running())
         survey.send(topic, [(wire(1, 730), 0), (wire(2, 730, minor=7), 0), (wire(3, 730), 0)])
-        eventually(lambda: "waiting: " in running.said(), running.said)
+        until(lambda: "waiting: " in running.said(), running.said)
         assert len(one.mirrored()) == 1
         register(url, tmp_path, 7)
-        eventually(lambda: len(one.mirrored()) == 3, running.said)
+        until(lambda: len(one.mirrored()) == 3, running.said)
         assert running.stop() == 0
     survey.send(topic, [(wire(4, 730, minor=7), 1)])
     status, counts, log = one.to_the_end()
@@ -310,14 +310,14 @@ def test_live_begins_at_the_end_and_a_second_process_ends_the_first(
 ) -> None:
     survey.send(topic, [(wire(n, 770), 0) for n in range(1, 6)])
     with lsst.running("--start", "live") as first:
-        eventually(lambda: len(lsst.accounts()) == 2, first.said)
+        until(lambda: len(lsst.accounts()) == 2, first.said)
         survey.send(topic, [(wire(6, 770), 0)])
-        eventually(lambda: len(lsst.mirrored()) == 1, first.said)
+        until(lambda: len(lsst.mirrored()) == 1, first.said)
         with lsst.running() as second:
-            eventually(lambda: "reading" in second.said(), second.said)
+            until(lambda: "reading" in second.said(), second.said)
             survey.send(topic, [(wire(7, 770), 0)])
-            eventually(lambda: first.process.poll() is not None, first.said)
-            eventually(lambda: len(lsst.mirrored()) == 2, second.said)
+            until(lambda: first.process.poll() is not None, first.said)
+            until(lambda: len(lsst.mirrored()) == 2, second.said)
             assert second.stop() == 0
         assert first.process.returncode == 1
         assert "has taken over" in first.said()

@@ -20,11 +20,11 @@ from producer.tests.ingest.survey_kafka import (
     Ingest,
     Running,
     SurveyKafka,
-    eventually,
     lsst_schema,
     place,
     wire,
 )
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -111,26 +111,26 @@ def test_in_is_out_when_ingest_and_both_kafkas_are_killed_in_turn(
 
     for visit in range(KILLS):
         with lsst.running() as one:
-            eventually(lambda: "reading" in one.said(), one.said)
+            until(lambda: "reading" in one.said(), one.said)
             before = mirrored()
             night.let(visit)
-            eventually(lambda before=before: mirrored() > before, one.said)  # type: ignore[misc]
+            until(lambda before=before: mirrored() > before, one.said)  # type: ignore[misc]
             one.kill()
     with lsst.running() as one:
         night.let(KILLS)
-        eventually(lambda: mirrored() > KILLS * ALERTS, one.said)
+        until(lambda: mirrored() > KILLS * ALERTS, one.said)
         fresh_broker.kill()  # ours
         night.let(KILLS + 1)
         fresh_broker.start()
-        eventually(lambda: over(one) or mirrored() >= (KILLS + 2) * ALERTS, one.said)
+        until(lambda: over(one) or mirrored() >= (KILLS + 2) * ALERTS, one.said)
         # Kafka may have given its transaction up; then it says so, and is started again.
         assert not over(one) or "taken over, or Kafka gave this one up" in one.said()
     with lsst.running() as one:
-        eventually(lambda: mirrored() >= (KILLS + 2) * ALERTS, one.said)
+        until(lambda: mirrored() >= (KILLS + 2) * ALERTS, one.said)
         night.let(KILLS + 2)
         source.kill()  # theirs
         source.start()
-        eventually(lambda: mirrored() >= (KILLS + 3) * ALERTS, one.said)
+        until(lambda: mirrored() >= (KILLS + 3) * ALERTS, one.said)
         night.let(KILLS + 3)
         one.kill()
     night.join()

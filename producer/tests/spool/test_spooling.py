@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,20 +22,13 @@ from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.writing.visit_writer import VisitWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.topics import TopicSettings, settings
+from tests._waiting import until
 
 Alerts = list[dict[str, Any]]
 
 VISIT = 2026030143200
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TOPICS = ("alerts.sim", "visits", "accounts", "dead-letters")
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until something is true; fail when it never is."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.05)  # polling a state, not hoping
 
 
 def nowhere() -> str:

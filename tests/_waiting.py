@@ -1,0 +1,31 @@
+"""Waiting in tests: until something holds, never for a time."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import httpx
+
+Found = TypeVar("Found")
+
+
+def until(
+    holds: Callable[[], Found], why: str | Callable[[], str] = "it never did", timeout: float = 90.0,
+    *, tick: float = 0.05,
+) -> Found:  # fmt: skip
+    """Return what *holds* returns once that is true; a page that cannot be reached is no answer.
+
+    Args:
+        holds: Asked each *tick*. [s]
+        why: What the test says that fails, after *timeout*. [s]
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            if found := holds():
+                return found
+        except httpx.TransportError:
+            pass
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {timeout:g} s: {why if isinstance(why, str) else why()}")
+        time.sleep(tick)  # polling a condition
