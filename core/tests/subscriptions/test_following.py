@@ -50,6 +50,20 @@ def test_it_takes_effect_at_a_stated_offset_and_is_taken_back(log: str) -> None:
         until(lambda: of(following, "ann") == {})  # who leaves takes all back
 
 
+def test_what_is_advertised_holds_from_a_stated_offset_until_it_is_taken_back(log: str) -> None:
+    def offers() -> dict[str, int]:
+        live = following.live("filter.ann.bright", "advertisement")
+        return {one.record["condition"]: one.offset for one in live}
+
+    with Following(log) as following, Registrar(log, "engine") as engine:
+        offset = engine.advertise("bright", "filter.ann.bright", "magnitude < 19").result(10)
+        assert following.wait_until(offset, 10)
+        assert offers() == {"magnitude < 19": offset}
+        assert following.live("filter.ann.bright") == []  # nobody asks for it
+        assert following.wait_until(engine.unadvertise("bright").result(10), 10)
+        assert offers() == {}
+
+
 def test_who_dies_is_gone_after_two_refreshes_and_who_lives_is_not(log: str) -> None:
     with Following(log) as following, Registrar(log, "alive", interval=2.0) as alive:
         dead = Registrar(log, "dead", interval=2.0)  # its thread never begins: it says so once

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer
 
 from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
+from nightwire.consumers.reader.offers import tell_of_offers
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
@@ -110,6 +111,8 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         where, of_survey = request.where, request.survey
         if where is not None:
             check_fields(where, request.plan.topics, registry)
+            if request.announce:
+                tell_of_offers(ends.kafka, request.plan.topics, where, of_survey)
         record_filter = None if where is None else RecordFilter(where, AlertDecoder(registry), of_survey)
         source = _source(request, registry)
     except BaseException:

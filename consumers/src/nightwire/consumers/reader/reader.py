@@ -86,7 +86,8 @@ class AlertReader:
         channel: Read, where there is one, a derived channel that covers *where*: the same alerts by
             fewer bytes.
         announce: Tell others what is read here, and by which condition, as long as it is: a record
-            in the topic ``subscriptions``.  Where that cannot be, the log says so once.
+            in the topic ``subscriptions``.  Where that cannot be, the log says so once; and where
+            nothing that is advertised there meets the condition.
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.

@@ -104,14 +104,22 @@ class Catalog:
         with self._lock:
             return self._sources.refusals(to_filter(request), self._refreshed().live())
 
+    def live(self) -> list[LiveFilter]:
+        """Return the live filters.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            return self._refreshed().live()
+
     def forbidden(self) -> dict[LiveFilter, list[str]]:
         """Return the live filters that read what their owners may not, each with the reasons.
 
         Raises:
             KafkaException: Kafka does not answer.
         """
-        with self._lock:
-            live = self._refreshed().live()
+        live = self.live()
         reasons = self._sources.forbidden(live)
         return {one: reasons[one.key] for one in live if one.key in reasons}
 

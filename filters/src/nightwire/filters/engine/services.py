@@ -12,6 +12,7 @@ from nightwire.core import kafka
 from nightwire.core.catalogues import catalogues_of
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import Stop
+from nightwire.filters.admission.advertiser import Advertiser
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
@@ -78,6 +79,7 @@ def start_services(
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
     RightsWatcher(settings.bootstrap, catalog, metrics, stop).start()
+    Advertiser(settings.bootstrap, catalog, stop).start()
     StatsPublisher(settings.bootstrap, metrics.collector, stop).start()
     supervisor = FilterSupervisor(settings.bootstrap, catalog, metrics, state, lanes)
     SlowLaneSupervisor(settings, state, supervisor.observe_slow, stop).start()

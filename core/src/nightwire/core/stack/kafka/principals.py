@@ -67,7 +67,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics(
             KEEPS, FILTERS, ACCOUNTS, VISITS, "filter.*", "broker.*", "overflow.*", "answers.*", "seen.*"
         ),
-        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY, SUBSCRIPTIONS),
         *_topics([READ], "alerts.*", "requests.*"),
         (GROUP, "nightwire-filters-requests", [READ]),
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
