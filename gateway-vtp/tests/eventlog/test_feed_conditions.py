@@ -1,12 +1,15 @@
 """Conditions of feeds, judged on a batch of alerts ahead of the events that are made of them."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
 from nightwire.filters.language import Condition
-from nightwire.gateway.eventlog.decoder import EventDecoder
+from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
+from nightwire.gateway.eventlog.event_index import EventIndex
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaRegistry
 from tests._alert_container import container
 
@@ -18,11 +21,16 @@ def alert(offset: int, value: bytes | None) -> Message:
     return Message(topic=TOPIC, partition=0, offset=offset, value=value, headers=[], timestamp=(1, 5))
 
 
-def decoder(*conditions: str | None) -> EventDecoder:
+Make = Callable[..., EventDecoder]
+
+
+@pytest.fixture
+def decoder(tmp_path: Path) -> Make:
+    """Return what makes a decoder of a feed with conditions."""
     unused: Any = None
-    return EventDecoder(
-        unused, AlertDecoder(SchemaRegistry(None)), unused, {TOPIC: None}, {TOPIC: conditions}
-    )
+    cited = CitedEvents(EventIndex(tmp_path / "names"), EventIndex(tmp_path / "alerts"), unused)
+    alerts = AlertDecoder(SchemaRegistry(None))
+    return lambda *conditions: EventDecoder(unused, alerts, cited, {TOPIC: None}, {TOPIC: conditions})
 
 
 @pytest.fixture
@@ -39,7 +47,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_a_batch_is_judged_at_once_and_as_one_by_one(judged: list[int]) -> None:
+def test_a_batch_is_judged_at_once_and_as_one_by_one(judged: list[int], decoder: Make) -> None:
     messages = [alert(at, container(1, flux)) for at, flux in enumerate((5.0, 200.0, 5000.0))]
     ahead, alone = decoder(BRIGHT, FAINT), decoder(BRIGHT, FAINT)
     ahead.prepare(messages)
@@ -49,7 +57,7 @@ def test_a_batch_is_judged_at_once_and_as_one_by_one(judged: list[int]) -> None:
     assert [alone.event(one).meets for one in messages] == found
 
 
-def test_a_record_that_holds_no_alert_spoils_no_other(judged: list[int]) -> None:
+def test_a_record_that_holds_no_alert_spoils_no_other(judged: list[int], decoder: Make) -> None:
     messages = [
         alert(0, b"no alert"),
         alert(1, None),
@@ -65,7 +73,7 @@ def test_a_record_that_holds_no_alert_spoils_no_other(judged: list[int]) -> None
     assert judged == [4]
 
 
-def test_a_batch_that_was_not_prepared_is_judged_all_the_same(judged: list[int]) -> None:
+def test_a_batch_that_was_not_prepared_is_judged_all_the_same(judged: list[int], decoder: Make) -> None:
     of_feeds = decoder(BRIGHT, None)
     of_feeds.prepare([alert(0, container(1, 5.0))])
     of_feeds.prepare([])

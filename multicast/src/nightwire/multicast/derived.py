@@ -17,7 +17,7 @@ from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
 from nightwire.multicast.planning import LEAD, end_of
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import CHANNELS, channel, settings
+from nightwire.schemas.topics import CHANNELS, VOEVENTS, channel, named_survey, settings
 
 
 class ChannelError(MappingError):
@@ -44,7 +44,7 @@ def make_channel(
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
-        topic: ``alerts.SURVEY``.
+        topic: ``alerts.SURVEY`` or ``voevents``.
         name: The channel's; one of this name is changed.
         condition: Which alerts.
         derived: Whether sources copy them.
@@ -89,10 +89,11 @@ def take_out(bootstrap: str, topic: str, name: str) -> None:
 
 
 def _check(topic: str, condition: str) -> None:
-    of_survey = topic.removeprefix("alerts.")
-    if of_survey not in surveys():
+    of_survey = named_survey(topic)
+    if of_survey not in (*surveys(), VOEVENTS):
         raise ChannelError(
-            f"channels are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic[:80]!r}"
+            f"channels are of {VOEVENTS} and alerts.SURVEY, with {', '.join(surveys())}; "
+            f"not of {topic[:80]!r}"
         )
     try:
         compile_sql(condition, of_survey)

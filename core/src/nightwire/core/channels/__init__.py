@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from nightwire.core.channels.copying import ChannelCopies
+from nightwire.core.channels.copying import ChannelCopies, OneSchema
 from nightwire.core.channels.in_process import WRITTEN_HERE, Mailbox
 from nightwire.core.channels.mapping import ChannelMapping, MappingError, channel_of, mapping_of
 from nightwire.core.channels.table import ChannelFollower, ChannelTable, HeldMapping
@@ -24,6 +24,7 @@ __all__ = [
     "HeldMapping",
     "Mailbox",
     "MappingError",
+    "OneSchema",
     "Vouch",
     "VouchError",
     "channel_of",

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from nightwire.core.channels.in_process import WRITTEN_HERE
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
 from nightwire.core.kafka import Headers, admin, producer
+from nightwire.schemas import Codec
 from nightwire.schemas.topics import channel
 
 if TYPE_CHECKING:
@@ -46,6 +48,17 @@ COPIES: dict[str, Any] = {
     "delivery_report_only_error": True,
 }
 """What is lost is repaired, and what comes twice is dropped: so nothing is paid against either."""
+
+
+@dataclass(frozen=True)
+class OneSchema:
+    """The registry of those who judge what one source writes: all has the schema of one codec."""
+
+    known: Codec
+
+    def codec(self, _schema_id: int) -> Codec:
+        """Return the codec."""
+        return self.known
 
 
 class _Made(NamedTuple):

@@ -53,6 +53,12 @@ def open_name_index(settings: EventLogSettings) -> EventIndex:
     return EventIndex(settings.state / "names", settings.remembered_days)
 
 
+def open_indexes(settings: EventLogSettings) -> tuple[EventIndex, EventIndex, EventIndex]:
+    """Return the indexes of hashes, of IVORNs, and of alerts that met a feed's condition."""
+    alerts = EventIndex(settings.state / "alerts", settings.remembered_days)
+    return open_event_index(settings), open_name_index(settings), alerts
+
+
 def find_start_offsets(settings: EventLogSettings, *, with_accounts: bool) -> StartOffsets:
     """Make the topics that are missing, and return where to begin.
 

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from nightwire.core import kafka
-from nightwire.core.channels import ChannelCopies
+from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.runtime import find_endpoints
 from nightwire.producer.writing.message_format import MessageFormat, message_format
 from nightwire.schemas import Codec, RegistryAwayError, SchemaRegistry, survey, topics
@@ -51,17 +51,6 @@ class SameKafka:
                 "written: connect again, and write what is not in it"
             )
         self._doubted = False
-
-
-@dataclass(frozen=True)
-class OneSchema:
-    """The registry of those who judge what a writer writes: all has the schema of one codec."""
-
-    known: Codec
-
-    def codec(self, _schema_id: int) -> Codec:
-        """Return the codec."""
-        return self.known
 
 
 @dataclass(frozen=True)
