@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +39,8 @@ AT_ONCE = 512
 """Most records that are judged together."""
 MOST_WAITING = 64 << 20
 """Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""
+MOST_TOLD = 100
+"""Most channels that are not made and told, each once."""
 GOODBYE = 2.0
 """Longest wait at the end. [s]"""
 COPIES: dict[str, Any] = {
@@ -103,6 +105,7 @@ class ChannelCopies:
         self._said: list[tuple[str, int]] = []  # the channels, as they were last seen
         self._runs: dict[int, Runs] = {}  # by partition
         self._untold, self._why = False, ""
+        self._told = set[str]()  # channels that are not made
         self._marks_at = self._look_at = float("-inf")
 
     @property
@@ -187,6 +190,7 @@ class ChannelCopies:
         if (now := time.monotonic()) < self._look_at:
             return
         self._look_at = now + LOOK
+        self._tell_refused(channels.turned_away(self._topic))
         held = [one for one in channels.of(self._topic) if one.mapping.derived]
         if (said := [(one.mapping.key, one.offset) for one in held]) == self._said:
             return
@@ -198,6 +202,7 @@ class ChannelCopies:
         self._mark()
         self._runs.clear()  # what was written until now was not judged by all of them
         self._judges = judges = ChannelJudges(made, self._survey, self._registry)
+        self._tell_refused(judges.refused)
         self._made = [
             _Made(one.name, channel(self._topic, one.name), number_of(one)) for one in judges.mappings
         ]
@@ -205,6 +210,11 @@ class ChannelCopies:
         log.info("channels of %s: %s", self._topic, ", ".join(self.names) or "none")
         if len(made) == len(held):
             self._said, self._look_at = said, now + LOOK
+
+    def _tell_refused(self, refused: Mapping[str, str]) -> None:
+        for key in [one for one in refused if one not in self._told][: MOST_TOLD - len(self._told)]:
+            self._told.add(key)
+            log.warning("channel %s is not made: %s", key[:MOST_TOLD], refused[key])
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:
