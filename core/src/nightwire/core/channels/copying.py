@@ -114,7 +114,9 @@ class ChannelCopies:
         return [one.name for one in self._made]
 
     def start(self) -> None:
-        """Begin to follow which channels there are; readers in this process hear of records."""
+        """Begin to follow which channels there are, and tell readers here of records; only once."""
+        if self._thread.ident is not None:
+            return
         WRITTEN_HERE.begin(self._bootstrap, self._topic)
         self._thread.start()
 

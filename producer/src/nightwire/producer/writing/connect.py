@@ -130,15 +130,13 @@ def writer_arguments(found: Connection, name: str, schema: Mapping[str, Any]) ->
     """Return the arguments of an `AlertWriter` of survey *name*, but for its options."""
     same = SameKafka(found.kafka, answers=found.answers)
     codec = Codec(schema)
-    channels = ChannelCopies(found.kafka, topics.alerts(name), name, OneSchema(codec))
-    channels.start()
     return {
         "producer": kafka.producer(found.kafka, on_error=same.doubt),
         "check": same.check,
         "survey": survey(name),
         "codec": codec,
         "schema_id": found.schema_id,
-        "channels": channels,
+        "channels": ChannelCopies(found.kafka, topics.alerts(name), name, OneSchema(codec)),
     }
 
 
