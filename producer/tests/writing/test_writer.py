@@ -204,5 +204,7 @@ def test_a_writer_that_lives_on_while_another_kafka_takes_the_address_says_so(
 def test_a_writer_that_cannot_be_made_leaves_no_thread() -> None:
     before = {*threading.enumerate()}
     with pytest.raises(SchemaError):
-        writer_arguments(Connection("127.0.0.1:9", SIM_ALERT_ID, answers=False), "nowhere", sim_alert_schema())
+        writer_arguments(
+            Connection("127.0.0.1:9", SIM_ALERT_ID, answers=False), "nowhere", sim_alert_schema()
+        )
     assert not {one.name for one in threading.enumerate() if one not in before}

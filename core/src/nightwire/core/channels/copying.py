@@ -94,6 +94,7 @@ class ChannelCopies:
 
     def __init__(self, bootstrap: str, topic: str, of_survey: str, registry: Any) -> None:
         self._bootstrap, self._topic, self._survey, self._registry = bootstrap, topic, of_survey, registry
+        self._place = bootstrap, topic
         self.active, self.copied, self.lost = False, Counter[str](), 0
         self._taken, self._done = 0, 0  # [byte]
         self._waiting: deque[Written | None] = deque()  # None where a transaction ended
@@ -145,13 +146,12 @@ class ChannelCopies:
         self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
     ) -> Delivered | None:
         """Return what is called with an acknowledged record: *then*, and *take*, or `delivered`."""
-        if take is None and WRITTEN_HERE.heard(self._bootstrap, self._topic):
-            then = partial(_both, then, self._hand_on, headers)
+        if take is None and WRITTEN_HERE.heard(self._place):
+            then = partial(_both, then, self._hand_on, headers) if then or headers else self._hand_on
         return partial(_both, then, take or self._take, headers) if self.active else then
 
-    def _hand_on(self, message: Message, headers: Headers) -> None:
-        message.set_headers([*headers])
-        WRITTEN_HERE.deliver(self._bootstrap, message)
+    def _hand_on(self, message: Message, headers: Headers = ()) -> None:
+        WRITTEN_HERE.deliver(self._place, message, headers)
 
     def close(self) -> None:
         """Copy what waits, for a moment; again it does nothing."""
