@@ -11,6 +11,8 @@ from nightwire.filters.language import Condition
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
 from nightwire.gateway.eventlog.event_index import EventIndex
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaRegistry
+from nightwire.schemas.records import VOEVENT
+from nightwire.schemas.topics import VOEVENTS
 from tests._alert_container import container
 
 TOPIC = "alerts.lsst"
@@ -80,3 +82,31 @@ def test_a_batch_that_was_not_prepared_is_judged_all_the_same(judged: list[int],
     event = of_feeds.event(alert(0, container(1, 200.0)))
     assert (event.deliverable, event.meets) == (True, {BRIGHT})
     assert judged == [1, 1]
+
+
+def test_voevents_are_judged_as_such_whatever_a_feeds_template_is_for() -> None:
+    unused: Any = None
+    wanted = "role = 'test' AND ra BETWEEN 10 AND 20 AND mjd_tai > 61000"
+    of_feeds = EventDecoder(lambda *_: True, unused, unused, {VOEVENTS: "lsst"}, {VOEVENTS: [wanted]})
+    bare = dict.fromkeys(("author", "date", "error", "coord_system")) | {"params": [], "citations": []}
+    rest = bare | {"version": "2.0", "event_time": "2026-11-25T18:00:00", "origin": "author", "received": 0}
+    events = [
+        {**rest, "ivorn": f"ivo://t#{ra}", "role": role, "ra": ra, "dec": 0.0, "raw": b"<x/>"}
+        for ra in (15.0, 25.0, None)
+        for role in ("test", "observation")
+    ]
+    messages = [
+        Message(
+            topic=VOEVENTS,
+            partition=0,
+            offset=at,
+            value=VOEVENT.encode(one),
+            headers=[("hash", b"1")],
+            timestamp=(1, 5),
+        )
+        for at, one in enumerate(events)
+    ]
+    of_feeds.prepare(messages)
+    found = [of_feeds.event(one) for one in messages]
+    assert [one.meets for one in found] == [{wanted}, *[frozenset()] * 5]
+    assert all(one.deliverable for one in found)

@@ -35,7 +35,7 @@ Written = tuple[Message, Headers]
 GATHER, MARKS, LOOK, AGAIN = 0.05, 0.2, 0.5, 5.0
 """Time in which records gather, to be judged together; until it is said of them that they are no
 channel's; between two looks at which channels there are; after one that failed. [s]"""
-AT_ONCE = 512
+AT_ONCE = 1_024
 """Most records that are judged together."""
 MOST_WAITING = 64 << 20
 """Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""

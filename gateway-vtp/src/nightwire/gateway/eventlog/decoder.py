@@ -296,6 +296,8 @@ class EventDecoder:
         return self._decoder
 
     def _survey(self, message: Message, topic: str) -> str:
+        if topic == VOEVENTS:
+            return VOEVENTS
         return self._templates.get(topic) or _survey_of(message, topic)
 
 
@@ -318,8 +320,6 @@ def _delivered_fields(message: Message) -> dict[str, Any]:
 
 def _survey_of(message: Message, topic: str) -> str:
     """Return the survey that a record's header names, or its topic."""
-    if topic == VOEVENTS:
-        return topic
     found = headers_of(message).get("survey")
     name = named_survey(topic) or "" if found is None else found.decode(errors="replace")
     if name not in surveys():
