@@ -10,7 +10,6 @@ from confluent_kafka import Message
 from nightwire.consumers.alert.alert import FetchStamps, ReceivedAlert, origin
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import Decoded, DecodeError, SchemaError, Survey, survey
-from nightwire.schemas.topics import named_survey
 
 ALERTS = "alerts."
 """What the topics of surveys begin with."""
@@ -76,10 +75,10 @@ def origin_of(message: Message) -> tuple[str, int, int]:
 
 
 def survey_of(topic: str, headers: Mapping[str, bytes]) -> str | None:
-    """Return the survey that the header ``survey`` names, else the topic."""
+    """Return the survey that the header ``survey`` names, else the topic ``alerts.<survey>``."""
     if named := headers.get("survey"):
         return named.decode(errors="replace")
-    return named_survey(topic)
+    return topic.removeprefix(ALERTS) if topic.startswith(ALERTS) else None
 
 
 @cache

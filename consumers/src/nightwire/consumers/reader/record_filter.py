@@ -171,7 +171,7 @@ class RecordFilter:
         groups: dict[str, list[int]] = {}
         for at, message in enumerate(messages):
             if found[at] is None:
-                name = survey_name(message, self._survey)
+                name = survey_name(message, self._survey) or named_survey(str(message.topic()))
                 if name is not None and known_survey(name) is not None:
                     groups.setdefault(name, []).append(at)
                 else:
