@@ -216,7 +216,7 @@ class ChannelCopies:
     def _tell_refused(self, refused: Mapping[str, str]) -> None:
         for key in [one for one in refused if one not in self._told][: MOST_TOLD - len(self._told)]:
             self._told.add(key)
-            log.warning("channel %s is not made: %s", key[:MOST_TOLD], refused[key])
+            log.warning("channel %r is not made: %s", key, refused[key])
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:

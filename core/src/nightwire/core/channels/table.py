@@ -11,8 +11,8 @@ from nightwire.schemas.topics import CHANNELS
 MOST, MOST_OF_A_TOPIC = 10_000, 100
 """Most channels that are held, and that a topic has: every source judges them, whoever wrote them.
 Of more, those hold whose records are oldest, for everybody alike."""
-MOST_NAMED = 1_000
-"""Most records that are told by name, of those that could not stand there."""
+MOST_NAMED, LONGEST_KEY = 1_000, 300
+"""Most records that are told by name, of those that could not stand there, and their longest key."""
 
 
 class HeldMapping(NamedTuple):
@@ -49,7 +49,7 @@ class ChannelTable:
                 raise MappingError(f"{MOST:,} channels are held already")
         except MendableError as error:
             self.refused += 1
-            if len(self._wrong) < MOST_NAMED:
+            if len(self._wrong) < MOST_NAMED and len(key) <= LONGEST_KEY:
                 self._wrong[key] = str(error)
             return
         self._held[key] = HeldMapping(mapping, offset)
