@@ -12,7 +12,7 @@ MOST, MOST_OF_A_TOPIC = 10_000, 100
 """Most channels that are held, and that a topic has: every source judges them, whoever wrote them.
 Of more, those hold whose records are oldest, for everybody alike."""
 MOST_NAMED, LONGEST_KEY = 1_000, 300
-"""Most records that are told by name, of those that could not stand there, and their longest key."""
+"""Most records that could not stand there and are told by name; their longest key."""
 
 
 class HeldMapping(NamedTuple):
