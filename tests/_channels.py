@@ -9,7 +9,7 @@ from itertools import count
 from typing import Any
 
 from nightwire.consumers import AlertReader, ReceivedAlert
-from nightwire.core.channels import ChannelCopies
+from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import TopicPartition, consumer, producer, watermarks
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
@@ -19,18 +19,8 @@ TOPIC = "alerts.sim"
 WIDER, WHERE = "diaSource.psfFlux >= 80", "diaSource.psfFlux >= 90"
 """What the channel has, a fifth; what readers want, a tenth."""
 MANY = 10**9
+SIM = OneSchema(Codec(sim_alert_schema()))
 Work = Callable[[range], None]
-
-
-class OneSchema:
-    """Knows the schema of simulated alerts, under any id."""
-
-    def __init__(self) -> None:
-        self.known = Codec(sim_alert_schema())
-
-    def codec(self, _schema_id: int) -> Codec:
-        """Return its codec."""
-        return self.known
 
 
 def alert(number: int) -> dict[str, Any]:
@@ -48,13 +38,13 @@ def source(bootstrap: str, *, channels: int | None = 1) -> Iterator[Work]:
 
     With *channels* None it is one that knows of none.
     """
-    schemas, copies = OneSchema(), None
+    copies = None
     if channels is not None:
-        copies = ChannelCopies(bootstrap, TOPIC, "sim", schemas)
+        copies = ChannelCopies(bootstrap, TOPIC, "sim", SIM)
         copies.start()
         wait_for(lambda: len(copies.names) == channels)
     client = producer(bootstrap, batch_size=20_000)
-    with AlertWriter(client, survey("sim"), schemas.known, SIM_ALERT_ID, channels=copies) as writer:
+    with AlertWriter(client, survey("sim"), SIM.known, SIM_ALERT_ID, channels=copies) as writer:
 
         def write(numbers: range) -> None:
             for number in numbers:

@@ -5,8 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from nightwire.core.kafka import admin
+from nightwire.core.kafka import Writer, admin, ensure_topics, producer
 from nightwire.multicast.channel_commands import channel
+from nightwire.schemas import records
+from nightwire.schemas.topics import CHANNELS, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -28,11 +30,27 @@ def test_a_channel_is_added_shown_changed_and_taken_out(kafka: str) -> None:
     assert json.loads(run(kafka, "list", "alerts.ztf", "--json").output) == []
 
 
+def test_what_a_stranger_wrote_is_listed_with_why_it_is_refused_and_can_be_removed(kafka: str) -> None:
+    ensure_topics(kafka, [settings(CHANNELS)])
+    wide = {"topic": "alerts.ztf", "name": "wide", "condition": "x" * 5000, "made_by": "", "made": 0}
+    rest = {"derived": True, "group": None, "full": False, "priority": 0, "since": [], "automatic": False}
+    writer = Writer(producer(kafka))
+    writer.write(CHANNELS, records.MAPPING.encode(wide | rest), key=b"alerts.ztf/wide")
+    writer.flush()
+    (shown,) = json.loads(run(kafka, "list", "alerts.ztf", "--json").output)
+    assert (shown["name"], shown["refused"]) == ("wide", "the condition has 5000 bytes: 1 to 4096")
+    assert run(kafka, "remove", "alerts.ztf", "wide").exit_code == 0
+    assert json.loads(run(kafka, "list", "alerts.ztf", "--json").output) == []
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (("add", "alerts.sim", "bright", "--where", "magnitude <"), "--where: line 1"),
-        (("add", "alerts.nowhere", "bright", "--where", "TRUE"), "channels are of alerts.SURVEY"),
+        (
+            ("add", "alerts.nowhere", "bright", "--where", "TRUE"),
+            "channels are of voevents and alerts.SURVEY",
+        ),
         (("add", "alerts.elasticc", "bright", "--where", "TRUE"), "no topic alerts.elasticc"),
         (("add", "alerts.sim", "Bright", "--where", "TRUE"), "is no name here"),
         (("remove", "alerts.elasticc", "nothing"), "alerts.elasticc has no channel nothing; there are: none"),

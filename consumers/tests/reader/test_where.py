@@ -227,3 +227,9 @@ def test_a_member_that_has_judged_ahead_still_hears_of_its_group(
         while len({*by_first, *by_second}) < 80 and time.monotonic() < deadline:
             take(first, by_first)
     assert (len(by_second), len({*by_first, *by_second})) == (1, 80)
+
+
+def test_a_misspelt_field_of_voevents_is_named(kafka: str, registry_url: str) -> None:
+    reader = AlertReader("voevents", where="rolle = 'test'", bootstrap=kafka, registry=registry_url)
+    with pytest.raises(ValueError, match="alerts of voevents have no field rolle; did you mean role"):
+        reader.open()

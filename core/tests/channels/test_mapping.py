@@ -35,6 +35,7 @@ def test_a_record_under_anothers_key_is_refused() -> None:
         ({"name": "Bright!"}, "name"),
         ({"condition": ""}, "condition"),
         ({"condition": "\ud800"}, "Unicode"),
+        ({"condition": "x" * 4097}, "4097 bytes: 1 to 4096"),
         ({"group": "10.0.0.1:5400"}, "group"),
         ({"group": "10.0.0.7@239.10.0.1:5400"}, "group"),
     ],
@@ -56,3 +57,23 @@ def test_the_last_record_of_a_key_holds_and_a_tombstone_ends_it() -> None:
     table.apply("alerts.sim/odd", b"odd", 0, 4)
     assert [one.mapping.name for one in table.of()] == ["bright"]
     assert (table.refused, table.position) == (1, 5)
+
+
+def test_of_too_many_channels_the_oldest_hold_for_whoever_reads_the_log() -> None:
+    table, other = ChannelTable(), ChannelTable()
+    some = [replace(BRIGHT, name=f"c{number}", priority=number) for number in range(300)]
+    for offset, one in enumerate(some):
+        table.apply(one.key, one.encoded(), 0, offset)
+        if offset != 7:  # compacted away
+            other.apply(one.key, one.encoded(), 0, offset)
+    table.apply("alerts.sim/c8", b"odd", 0, 300)
+    table.apply("alerts.ztf/c9", b"odd", 0, 301)
+    table.apply(some[7].key, None, 0, 302)
+    other.apply(some[8].key, None, 0, 300)
+    names = {one.mapping.name for one in table.of("alerts.sim")}
+    assert names == {f"c{number}" for number in range(102)} - {"c7", "c8"}
+    assert names == {one.mapping.name for one in other.of()}
+    refused = table.turned_away("alerts.sim")
+    assert {*refused} == {"alerts.sim/c8", *(f"alerts.sim/c{number}" for number in range(102, 300))}
+    assert "100 older channels" in refused["alerts.sim/c299"]
+    assert {*table.turned_away()} - {*refused} == {"alerts.ztf/c9"}

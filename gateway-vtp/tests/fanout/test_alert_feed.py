@@ -8,7 +8,8 @@ import pytest
 
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import free_port
-from nightwire.gateway import author_packet, voevent_fields
+from nightwire.gateway import Author, Submission, author_packet, voevent_fields
+from nightwire.gateway.net.addresses import Address
 from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
 from tests._alert_container import container
 
@@ -41,14 +42,18 @@ def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
     assert gateway.stop() == 0
 
 
-def test_a_feed_with_a_condition_sends_what_meets_it(
+def test_a_feed_with_a_condition_sends_what_meets_it_and_its_retraction_alone(
     start_gateway: Callable[..., Any],
     telescope: Callable[..., Any],
     kafka: str,
     patience: Callable[..., None],
     tmp_path: Path,
+    packet: Callable[..., bytes],
+    ivorns: Callable[[int], list[str]],
 ) -> None:
-    topic, ports = filter_topic("gateway-test", "half"), [free_port(), free_port()]
+    topic, ports = filter_topic("gateway-test", "half"), [free_port(), free_port(), free_port()]
+    event, test_event, *retractions = ivorns(8)
+    mine = f"where = \"role = 'observation' AND id LIKE '{event[:-1]}%'\"\n"
     ensure_topics(kafka, [settings(topic), settings("alerts.lsst")])
     tables = [
         f'[feeds.f{number}]\nlisten = "127.0.0.1:{port}"\ntopics = ["{one}"]\n{more}'
@@ -56,13 +61,13 @@ def test_a_feed_with_a_condition_sends_what_meets_it(
             [
                 (ports[0], "alerts.lsst", 'where = "flux > 3"\n'),
                 (ports[1], topic, 'where = "magnitude < 22"\n'),
+                (ports[2], "voevents", mine),
             ]
         )
     ]
     (tmp_path / "feeds.toml").write_text("".join(tables))
-    gateway = start_gateway(
-        "--config", str(tmp_path / "feeds.toml"), "--registry", "http://127.0.0.1:9", "--feed", topic
-    )
+    options = "--config", str(tmp_path / "feeds.toml"), "--registry", "http://127.0.0.1:9", "--feed", topic
+    gateway = start_gateway(*options)
     bounded, some, all_of_them = telescope(ports[0]), telescope(ports[1]), telescope(gateway.subscribers)
     writer = Writer(producer(kafka))
     for alert_id in range(1, 7):
@@ -80,3 +85,24 @@ def test_a_feed_with_a_condition_sends_what_meets_it(
     assert numbers(all_of_them.wait_for(6)) == ["1", "2", "3", "4", "5", "6"]
     patience(lambda: "cannot be read" in gateway.log.read_text())
     assert gateway.stop() == 0
+
+    gateway = start_gateway(*options)  # it still knows what went out
+    of_events, bounded, some = telescope(ports[2]), telescope(ports[0]), telescope(ports[1])
+    all_of_them = telescope(gateway.subscribers)
+    cited = [
+        event,
+        test_event,
+        *(f"ivo://nightwire/{one}#lsst-{n}" for one in ("alerts.lsst", topic) for n in (1, 3)),
+    ]
+    sent = [packet(event), packet(test_event, role="test")]
+    for ivorn, one in zip(retractions, cited, strict=True):
+        what = f'<Citations><EventIVORN cite="retraction">{one}</EventIVORN></Citations>'
+        sent.append(packet(ivorn, role="utility", what=what))
+    author = Author(Address("127.0.0.1", gateway.authors))
+    for number, document in enumerate(sent, 1):
+        assert author.send(Submission("x", document)).verdict == "ack"
+        all_of_them.wait_for(number)  # one after the other, whatever partitions they are in
+    gateway.stop()
+    assert of_events.events == [sent[0], sent[2]]
+    assert (bounded.events, some.events) == ([sent[5]], [sent[7]])
+    assert all_of_them.events == sent

@@ -72,7 +72,10 @@ def test_what_a_table_leaves_out_is_as_the_options_say_it() -> None:
         (BRIGHT + 'replay = "60"', "[feeds.bright] replay: '60' has no unit"),
         (BRIGHT + "replay = 60", "[feeds.bright] replay: 60 is no text; write replay ="),
         (BRIGHT + 'where = "magnitude < "', "[feeds.bright] where: line 1, column 12: "),
-        ('[feeds.voevents]\nwhere = "magnitude < 19"', "where: voevents holds no alerts"),
+        (
+            '[feeds.voevents]\nwhere = "rolle = 1"',
+            "alerts of voevents have no field rolle; did you mean role",
+        ),
         (BRIGHT + 'rate = "fast"', "[feeds.bright] rate: 'fast' is no rate"),
         (BRIGHT + 'rate = "0/day"', "[feeds.bright] rate: '0/day' is no rate"),
         (BRIGHT.replace("filter.demo.bright", "filter.Me.x"), "[feeds.bright] topics: 'Me' is no name"),

@@ -13,7 +13,7 @@ from nightwire.producer.ingest.sink import TransactionalSink, transactional_prod
 from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.topics import channel
 from nightwire.schemas.wire import frame
-from tests._channels import TOPIC, OneSchema, alert, ends
+from tests._channels import SIM, TOPIC, alert, ends
 from tests._multicast import wait_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -21,9 +21,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 def items(first: int) -> list[Item]:
     """Return a hundred."""
-    codec, found = OneSchema().known, []
+    found = []
     for number in range(first, first + 100):
-        value = frame(SIM_ALERT_ID, codec.encode(alert(number)))
+        value = frame(SIM_ALERT_ID, SIM.known.encode(alert(number)))
         outputs = [Output(b"%d" % number, value, [("survey", b"sim")], None)]
         found.append(Item(("theirs", 0), number, number, outputs=outputs, value=value))
     return found
@@ -33,7 +33,7 @@ def items(first: int) -> list[Item]:
 def sink(kafka: str) -> Iterator[TransactionalSink]:
     """Yield a sink whose topic has a channel of the brightest fifth."""
     make_channel(kafka, TOPIC, "mirrored", "diaSource.psfFlux >= 80")
-    copies = ChannelCopies(kafka, TOPIC, "sim", OneSchema())
+    copies = ChannelCopies(kafka, TOPIC, "sim", SIM)
     copies.start()
     wait_for(lambda: "mirrored" in copies.names)
     client = transactional_producer(kafka, "sim")

@@ -1,5 +1,6 @@
 """AlertWriter: nothing is lost in silence."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from nightwire.producer import AlertWriter
 from nightwire.producer.simulation.alerts import STAMPS
 from nightwire.producer.writing.connect import Connection, make_topics, writer_arguments
 from nightwire.producer.writing.writer import WriterOptions
-from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, sim_alert_schema, survey
+from nightwire.schemas import SIM_ALERT_ID, Codec, EncodeError, SchemaError, sim_alert_schema, survey
 from nightwire.schemas.wire import unframe
 
 Alerts = list[dict[str, Any]]
@@ -198,3 +199,12 @@ def test_a_writer_that_lives_on_while_another_kafka_takes_the_address_says_so(
                 alerts.flush()
     finally:
         other.kill()
+
+
+def test_a_writer_that_cannot_be_made_leaves_no_thread() -> None:
+    before = {*threading.enumerate()}
+    with pytest.raises(SchemaError):
+        writer_arguments(
+            Connection("127.0.0.1:9", SIM_ALERT_ID, answers=False), "nowhere", sim_alert_schema()
+        )
+    assert not {one.name for one in threading.enumerate() if one not in before}

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from astropy.time import Time
 
-from nightwire.schemas import DecodeError, SchemaError, sim_alert_schema, survey, surveys
+from nightwire.schemas import AlertTable, DecodeError, SchemaError, sim_alert_schema, survey, surveys
 from nightwire.schemas.avro.arrow import column_type
 from nightwire.schemas.avro.plans.schema import Types, parse
+from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.survey_model.astro import mjd_tai
 from nightwire.schemas.survey_model.description import parse_description
+from nightwire.schemas.topics import named_survey, records_topic
 
 RUBIN: dict[str, Any] = {
     "diaSourceId": 1,
@@ -222,3 +224,31 @@ def test_what_the_simulated_survey_names_is_in_its_schema() -> None:
         described.ids.visit[0],
     ]:
         assert column_type(types, path)
+
+
+def test_voevents_are_described_as_a_survey_is_but_are_none() -> None:
+    bare = dict.fromkeys(("author", "date", "error", "coord_system")) | {"params": [], "citations": []}
+    event = bare | {"ivorn": "ivo://a/b#1", "role": "test", "version": "2.0", "origin": "author"}
+    event |= {"event_time": "2026-11-25T18:00:00.5", "ra": 10.0, "dec": -5.0, "received": 0, "raw": b"<x/>"}
+    events, described = (
+        [event, event | {"event_time": None, "ra": None}, event | {"event_time": "?"}],
+        survey("voevents"),
+    )
+    codec, names = VOEVENT.codec, ("id", "object_id", "mjd_tai", "ra", "dec", "healpix", "band", "magnitude")
+    paths = AlertTable.fields(names, described)
+    table = AlertTable(codec.columns([codec.encode(one) for one in events], paths), described)
+    for row, view in enumerate(map(described.view, events)):
+        assert [table[name].items[row] for name in names] == [getattr(view, name) for name in names]
+    assert [view.mjd_tai for view in map(described.view, events)] == [
+        pytest.approx(61369.750434, abs=1e-6),
+        None,
+        None,
+    ]
+    assert "voevents" not in surveys()
+    assert [records_topic("voevents"), records_topic("ztf")] == ["voevents", "alerts.ztf"]
+    assert [*map(named_survey, ("voevents", "alerts.ztf", "alerts.", "visits"))] == [
+        "voevents",
+        "ztf",
+        None,
+        None,
+    ]

@@ -38,6 +38,8 @@ def chosen(where: str, *names: str) -> str | None:
         ("band = 'r' OR magnitude < 3", ("all", "odd", "red"), "odd"),
         ("band = 'g' OR magnitude < 3", ("odd", "red", "bright"), None),
         ("band = 'g' OR magnitude < 3", ("odd", "all"), "all"),
+        ("magnitude < 18 AND (band = 'g' OR magnitude < 3)", ("bright", "all", "odd"), "bright"),
+        ("NOT (magnitude >= 18 OR band = 'g' AND magnitude > 3)", ("brighter", "bright"), "bright"),
         ("TRUE", ("bright", "all"), "all"),
         ("TRUE", (), None),
     ],

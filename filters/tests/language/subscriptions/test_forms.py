@@ -8,7 +8,7 @@ import pytest
 from filters.tests.helpers.random_alerts import alerts, table
 from filters.tests.helpers.random_subscriptions import Subscriptions
 from nightwire.filters.language import compile_python, compile_sql, evaluate_all
-from nightwire.filters.language.subscriptions import NormalForm, Term, ValueSet, matches, normal_form
+from nightwire.filters.language.subscriptions import NormalForm, Term, ValueSet, bound, matches, normal_form
 from nightwire.filters.language.vector.run import Run
 from nightwire.filters.language.vector.values import objects
 from nightwire.schemas import AlertTable
@@ -64,6 +64,8 @@ def agreed(seeds: range) -> int:
         if (form := forms[text]) is not None:
             assert rows.passed(form) == said.passed.tolist(), (seeds.start, text)
             assert not len(said.needs_python)
+        lies_in = rows.passed(bound(texts[text]))
+        assert all(lies_in[at] for at in said.passed.nonzero()[0]), (seeds.start, text)
     return sum(form is not None for form in forms.values())
 
 

@@ -17,6 +17,7 @@ from confluent_kafka import KafkaException, Message
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import Account, send_message_to_dead_letters
+from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import Writer, cluster_id, consumer, enter, producer
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
@@ -33,10 +34,10 @@ from nightwire.gateway.eventlog.start_offsets import (
     StartOffsets,
     find_start_offsets,
     open_event_index,
-    open_name_index,
+    open_indexes,
 )
 from nightwire.gateway.eventlog.state_folder import claim_state
-from nightwire.gateway.fanout.feed import SubscriberSettings
+from nightwire.gateway.fanout.feed import SubscriberSettings, feed_topics
 from nightwire.gateway.fanout.hub import Hubs
 from nightwire.gateway.fanout.listeners import FeedListeners, live_feeds
 from nightwire.gateway.fanout.positions import KafkaClients, PositionStore
@@ -63,6 +64,7 @@ from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.gateway.status.model import StatusModel
 from nightwire.gateway.voevent.times import load_time_scales
 from nightwire.gateway.voevent.validation import compile_schemas
+from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.registry import AlertDecoder, SchemaRegistry
 from nightwire.schemas.serving import ServerTLS
 from nightwire.schemas.topics import VOEVENTS
@@ -126,7 +128,8 @@ class Components:
         self._settings, self._metrics, self._status = settings, metrics, status
         self._loop = asyncio.get_running_loop()
         self._alert_decoder = _alert_decoder(settings)
-        self._log = LoopProducer(producer(settings.log.bootstrap, linger_ms=1), self._loop)
+        self._channels = ChannelCopies(settings.log.bootstrap, VOEVENTS, VOEVENTS, OneSchema(VOEVENT.codec))
+        self._log = LoopProducer(producer(settings.log.bootstrap, linger_ms=1), self._loop, self._channels)
         self._dead_letters: Writer | None = None
         self._started = now_ms()
         self._trust = _trust(settings)
@@ -151,6 +154,7 @@ class Components:
         compile_schemas()
         load_time_scales()
         self._log.warm_up(VOEVENTS)
+        self._channels.start()
         if self._positions is not None:
             self._positions.load()
 
@@ -164,7 +168,7 @@ class Components:
             yield self.gcn.follow()
         yield self.handlers.run()
 
-    def event_decoder(self, index: EventIndex, names: EventIndex) -> EventDecoder:
+    def event_decoder(self, index: EventIndex, names: EventIndex, alerts: EventIndex) -> EventDecoder:
         """Return a decoder for the thread that opened the indexes."""
 
         def is_first(digest: bytes, partition: int, offset: int) -> bool:
@@ -172,10 +176,9 @@ class Components:
 
         feeds = self._settings.subscribers.feeds
         templates = {topic: feed.template for feed in feeds for topic in feed.topics}
-        cited = CitedEvents(names, lambda: consumer(self._settings.log.bootstrap))
+        cited = CitedEvents(names, alerts, lambda: consumer(self._settings.log.bootstrap))
         conditions = {
-            topic: {feed.where for feed in feeds if topic in feed.topics}
-            for topic in {topic for feed in feeds for topic in feed.topics if feed.has_alerts}
+            topic: {feed.where for feed in feeds if topic in feed.topics} for topic in feed_topics(feeds)
         }
         return EventDecoder(is_first, self._alert_decoder, cited, templates, conditions)
 
@@ -205,6 +208,7 @@ class Components:
             self._positions.close(30.0)
         if missing := self._log.close(10.0):
             log.error("%d events are not acknowledged by Kafka; their authors were not either", missing)
+        self._channels.close()
         if not self.accounts.close(30.0):
             log.error("accounts could not be written to Kafka")
         log.info("stopped")
@@ -263,7 +267,7 @@ class Components:
             lambda: consumer(
                 settings.bootstrap, queued_max_messages_kbytes=8 << 10, enable_partition_eof=True
             ),
-            lambda: self.event_decoder(open_event_index(settings), open_name_index(settings)),
+            lambda: self.event_decoder(*open_indexes(settings)),
         )
 
         def make_ring(live: Positions) -> RingBuffer:
@@ -435,14 +439,14 @@ class Gateway:
 
     def _follow(self, begin: StartOffsets, parts: Components) -> None:
         try:
-            index, names = open_event_index(self._settings.log), open_name_index(self._settings.log)
+            indexes = index, names, _ = open_indexes(self._settings.log)
             reader = consumer(self._settings.log.bootstrap, enable_partition_eof=True)
-            decoder = parts.event_decoder(index, names)
+            decoder = parts.event_decoder(*indexes)
             self._follower = Follower(reader, begin, index=index, names=names, decoder=decoder, sink=parts)
             self._follower.run(self._stop_following)
             reader.close()
-            index.close()
-            names.close()
+            for one in indexes:
+                one.close()
         except Exception as error:
             log.exception("following the log failed")
             self._failure = error

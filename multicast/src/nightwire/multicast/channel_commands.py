@@ -73,14 +73,18 @@ def add(topic: str, name: str, condition: str, group: str | None, bootstrap: str
 @bootstrap_option
 @json_option
 def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -> None:
-    """Show the channels that there are, of TOPIC or of all."""
+    """Show the channels that there are, of TOPIC or of all, and which are refused."""
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.multicast.derived import channels_of
+    from nightwire.multicast.derived import channel_table
 
-    shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition")
-    found = channels_of(enter(find_endpoints(bootstrap).kafka), topic)
-    _show([{name: getattr(one, name) for name in shown} for one in found], shown, wide, as_json)
+    shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition", "refused")
+    table = channel_table(enter(find_endpoints(bootstrap).kafka))
+    rows = [{name: getattr(one.mapping, name, None) for name in shown} for one in table.of(topic)]
+    for key, why in table.turned_away(topic).items():
+        of_topic, _, name = key.rpartition("/")
+        rows.append(dict.fromkeys(shown) | {"topic": of_topic, "name": name, "refused": why})
+    _show(rows, shown, wide, as_json)
 
 
 @channel.command()

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from nightwire.core.channels import ChannelMapping, ChannelTable, MappingError
+from nightwire.core.channels import MOST_OF_A_TOPIC, ChannelMapping, ChannelTable, MappingError
 from nightwire.core.kafka import (
     Writer,
     ensure_topics,
@@ -17,7 +17,7 @@ from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
 from nightwire.multicast.planning import LEAD, end_of
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import CHANNELS, channel, settings
+from nightwire.schemas.topics import CHANNELS, VOEVENTS, channel, named_survey, settings
 
 
 class ChannelError(MappingError):
@@ -30,11 +30,20 @@ def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping
     Raises:
         KafkaException: Kafka cannot be reached.
     """
+    return [one.mapping for one in channel_table(bootstrap).of(topic)]
+
+
+def channel_table(bootstrap: str) -> ChannelTable:
+    """Return the channels, and what is none.
+
+    Raises:
+        KafkaException: Kafka cannot be reached.
+    """
     table = ChannelTable()
     for message in read_to_end(bootstrap, [CHANNELS]):
         key = (message.key() or b"").decode(errors="replace")
         table.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
-    return [one.mapping for one in table.of(topic)]
+    return table
 
 
 def make_channel(
@@ -44,7 +53,7 @@ def make_channel(
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
-        topic: ``alerts.SURVEY``.
+        topic: ``alerts.SURVEY`` or ``voevents``.
         name: The channel's; one of this name is changed.
         condition: Which alerts.
         derived: Whether sources copy them.
@@ -62,6 +71,8 @@ def make_channel(
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
     who = subscriber_name(principal(bootstrap))
     known = {one.name: one for one in channels_of(bootstrap, topic)}
+    if name not in known and len(known) >= MOST_OF_A_TOPIC:
+        raise ChannelError(f"{topic} has {len(known)} channels, the most that sources judge: remove one")
     _check_free(carried.get("group"), [one for one in known.values() if one.name != name])
     before = known.get(name)
     made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
@@ -82,17 +93,19 @@ def take_out(bootstrap: str, topic: str, name: str) -> None:
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """
-    known = [one.name for one in channels_of(bootstrap, topic)]
-    if name not in known:
+    table, key = channel_table(bootstrap), f"{topic}/{name}"
+    known = [one.mapping.name for one in table.of(topic)]
+    if name not in known and key not in table.turned_away(topic):
         raise ChannelError(f"{topic} has no channel {name}; there are: {', '.join(known) or 'none'}")
-    _write(bootstrap, f"{topic}/{name}", None)
+    _write(bootstrap, key, None)
 
 
 def _check(topic: str, condition: str) -> None:
-    of_survey = topic.removeprefix("alerts.")
-    if of_survey not in surveys():
+    of_survey = named_survey(topic)
+    if of_survey not in (*surveys(), VOEVENTS):
         raise ChannelError(
-            f"channels are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic[:80]!r}"
+            f"channels are of {VOEVENTS} and alerts.SURVEY, with {', '.join(surveys())}; "
+            f"not of {topic[:80]!r}"
         )
     try:
         compile_sql(condition, of_survey)

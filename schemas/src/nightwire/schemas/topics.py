@@ -8,7 +8,7 @@ from nightwire.schemas.errors import SchemaError
 from nightwire.schemas.retention import Changes as Changes
 from nightwire.schemas.retention import Retention, configured_changes, with_changes
 from nightwire.schemas.retention import read_changes as read_changes
-from nightwire.schemas.survey_model.description import retention
+from nightwire.schemas.survey_model.description import STREAMS, retention
 
 VISITS = "visits"
 VOEVENTS = "voevents"
@@ -70,6 +70,17 @@ def check_name(name: str) -> str:
 def alerts(survey: str) -> str:
     """Return the topic of a survey's alerts."""
     return f"alerts.{check_name(survey)}"
+
+
+def records_topic(survey: str) -> str:
+    """Return the topic of a survey's alerts, or of the stream that is described by that name."""
+    return survey if survey in STREAMS else alerts(survey)
+
+
+def named_survey(topic: str) -> str | None:
+    """Return the survey, or described stream, that the name of *topic* says; None for no such."""
+    kind, _, name = topic.partition(".")
+    return name if kind == "alerts" and name else topic if topic in STREAMS else None
 
 
 def filter_topic(owner: str, name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from nightwire.consumers.alert import ALERTS, Deduplicator, known_survey
+from nightwire.consumers.alert import Deduplicator, known_survey
 from nightwire.consumers.reader.batch import DecodingContext
 from nightwire.consumers.reader.offers import tell_of_offers
 from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolicy
@@ -41,6 +41,7 @@ from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, log
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry
+from nightwire.schemas.topics import named_survey
 
 log = logging.getLogger("nightwire.consumers")
 
@@ -160,7 +161,7 @@ def _no_rows(
 
 def _only_survey(plan: Plan) -> str | None:
     """Return the survey that all topics name, if it is one."""
-    named = {topic.removeprefix(ALERTS) if topic.startswith(ALERTS) else None for topic in plan.topics}
+    named = {named_survey(topic) for topic in plan.topics}
     return named.pop() if len(named) == 1 else None
 
 
@@ -186,7 +187,7 @@ def _listener_of(request: ReadRequest) -> AnyListener | None:
     """Return what hears the topics by another way, where there may be one."""
     plan, ends = request.plan, request.endpoints
     if isinstance(plan.multicast, AutoGroup):
-        of = {topic: request.survey or topic.removeprefix(ALERTS) for topic in plan.topics}
+        of = {topic: request.survey or named_survey(topic) or topic for topic in plan.topics}
         choice = GroupChoice(ends.kafka, of, request.where, plan.multicast.interface)
         return Listener(None, ends.kafka, plan.topics, choice)
     if plan.multicast:
@@ -198,8 +199,8 @@ def _listener_of(request: ReadRequest) -> AnyListener | None:
     if request.where is None or not (request.channel and live):
         return None
     ours = request.survey or ""
-    named = {topic: topic.removeprefix(ALERTS) for topic in plan.topics}
-    surveys = {topic: name for topic, name in named.items() if known_survey(name) and ours in ("", name)}
+    named = {topic: known_survey(named_survey(topic)) for topic in plan.topics}
+    surveys = {topic: one.name for topic, one in named.items() if one and ours in ("", one.name)}
     return ChannelListener(ends.kafka, surveys, request.where) if surveys else None
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Message
 
-from nightwire.consumers.alert import ALERTS, known_survey
+from nightwire.consumers.alert import known_survey
 from nightwire.consumers.reader.batch import Batch, Unpack
 from nightwire.consumers.reader.tables import survey_name
 from nightwire.consumers.source import position_of
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry, surveys
+from nightwire.schemas.topics import named_survey
 
 if TYPE_CHECKING:
     from nightwire.filters.language import Condition, Judgement
@@ -44,7 +45,7 @@ def check_condition(text: str, topics: Sequence[str], of_survey: str | None) -> 
     """
     from nightwire.filters.language import FilterError, compile_sql
 
-    named = [of_survey] if of_survey else [one.removeprefix(ALERTS) for one in topics]
+    named = [of_survey] if of_survey else map(named_survey, topics)
     for name in [one for one in named if known_survey(one)] or [*surveys()][:1]:
         try:
             compile_sql(text, name)
@@ -65,8 +66,8 @@ def check_fields(text: str, topics: Sequence[str], registry: SchemaRegistry) -> 
     """
     from nightwire.filters.language import missing_names
 
-    named = [topic.removeprefix(ALERTS) for topic in topics if topic.startswith(ALERTS)]
-    for name in filter(known_survey, named):
+    for described in filter(None, map(known_survey, map(named_survey, topics))):
+        name = described.name
         if missing := missing_names(text, name, registry.of_survey(name)):
             raise ValueError(f"where: {'; '.join(missing)}")
 
@@ -170,7 +171,7 @@ class RecordFilter:
         groups: dict[str, list[int]] = {}
         for at, message in enumerate(messages):
             if found[at] is None:
-                name = survey_name(message, self._survey)
+                name = survey_name(message, self._survey) or named_survey(str(message.topic()))
                 if name is not None and known_survey(name) is not None:
                     groups.setdefault(name, []).append(at)
                 else:

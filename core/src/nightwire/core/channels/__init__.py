@@ -2,10 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from nightwire.core.channels.copying import ChannelCopies
+from nightwire.core.channels.copying import ChannelCopies, OneSchema
 from nightwire.core.channels.in_process import WRITTEN_HERE, Mailbox
-from nightwire.core.channels.mapping import ChannelMapping, MappingError, channel_of, mapping_of
-from nightwire.core.channels.table import ChannelFollower, ChannelTable, HeldMapping
+from nightwire.core.channels.mapping import (
+    MAX_CONDITION,
+    ChannelMapping,
+    MappingError,
+    channel_of,
+    mapping_of,
+)
+from nightwire.core.channels.table import MOST_OF_A_TOPIC, ChannelFollower, ChannelTable, HeldMapping
 from nightwire.core.channels.vouching import HEADER, MARK, Vouch, VouchError, number_of, vouch_of
 from nightwire.schemas.lazy import on_demand
 
@@ -15,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = [
     "HEADER",
     "MARK",
+    "MAX_CONDITION",
+    "MOST_OF_A_TOPIC",
     "WRITTEN_HERE",
     "ChannelCopies",
     "ChannelFollower",
@@ -24,6 +32,7 @@ __all__ = [
     "HeldMapping",
     "Mailbox",
     "MappingError",
+    "OneSchema",
     "Vouch",
     "VouchError",
     "channel_of",

@@ -10,7 +10,8 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +21,7 @@ from nightwire.core.channels.in_process import WRITTEN_HERE
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
 from nightwire.core.kafka import Headers, admin, producer
+from nightwire.schemas import Codec
 from nightwire.schemas.topics import channel
 
 if TYPE_CHECKING:
@@ -33,10 +35,12 @@ Written = tuple[Message, Headers]
 GATHER, MARKS, LOOK, AGAIN = 0.05, 0.2, 0.5, 5.0
 """Time in which records gather, to be judged together; until it is said of them that they are no
 channel's; between two looks at which channels there are; after one that failed. [s]"""
-AT_ONCE = 512
+AT_ONCE = 1_024
 """Most records that are judged together."""
 MOST_WAITING = 64 << 20
 """Most that waits to be judged; what is beyond is nobody's, and readers fetch it. [byte]"""
+MOST_TOLD = 100
+"""Most channels that are not made and told, each once."""
 GOODBYE = 2.0
 """Longest wait at the end. [s]"""
 COPIES: dict[str, Any] = {
@@ -46,6 +50,17 @@ COPIES: dict[str, Any] = {
     "delivery_report_only_error": True,
 }
 """What is lost is repaired, and what comes twice is dropped: so nothing is paid against either."""
+
+
+@dataclass(frozen=True)
+class OneSchema:
+    """The registry of those who judge what one source writes: all has the schema of one codec."""
+
+    known: Codec
+
+    def codec(self, _schema_id: int) -> Codec:
+        """Return the codec."""
+        return self.known
 
 
 class _Made(NamedTuple):
@@ -79,6 +94,7 @@ class ChannelCopies:
 
     def __init__(self, bootstrap: str, topic: str, of_survey: str, registry: Any) -> None:
         self._bootstrap, self._topic, self._survey, self._registry = bootstrap, topic, of_survey, registry
+        self._place = bootstrap, topic
         self.active, self.copied, self.lost = False, Counter[str](), 0
         self._taken, self._done = 0, 0  # [byte]
         self._waiting: deque[Written | None] = deque()  # None where a transaction ended
@@ -90,6 +106,7 @@ class ChannelCopies:
         self._said: list[tuple[str, int]] = []  # the channels, as they were last seen
         self._runs: dict[int, Runs] = {}  # by partition
         self._untold, self._why = False, ""
+        self._told = set[str]()  # channels that are not made
         self._marks_at = self._look_at = float("-inf")
 
     @property
@@ -98,7 +115,9 @@ class ChannelCopies:
         return [one.name for one in self._made]
 
     def start(self) -> None:
-        """Begin to follow which channels there are; readers in this process hear of records."""
+        """Begin to follow which channels there are, and tell readers here of records; only once."""
+        if self._thread.ident is not None:
+            return
         WRITTEN_HERE.begin(self._bootstrap, self._topic)
         self._thread.start()
 
@@ -127,13 +146,12 @@ class ChannelCopies:
         self, then: Delivered | None, headers: Headers, take: Callable[[Message, Headers], None] | None = None
     ) -> Delivered | None:
         """Return what is called with an acknowledged record: *then*, and *take*, or `delivered`."""
-        if take is None and WRITTEN_HERE.heard(self._bootstrap, self._topic):
-            then = partial(_both, then, self._hand_on, headers)
+        if take is None and WRITTEN_HERE.heard(self._place):
+            then = partial(_both, then, self._hand_on, headers) if then or headers else self._hand_on
         return partial(_both, then, take or self._take, headers) if self.active else then
 
-    def _hand_on(self, message: Message, headers: Headers) -> None:
-        message.set_headers([*headers])
-        WRITTEN_HERE.deliver(self._bootstrap, message)
+    def _hand_on(self, message: Message, headers: Headers = ()) -> None:
+        WRITTEN_HERE.deliver(self._place, message, headers)
 
     def close(self) -> None:
         """Copy what waits, for a moment; again it does nothing."""
@@ -174,6 +192,7 @@ class ChannelCopies:
         if (now := time.monotonic()) < self._look_at:
             return
         self._look_at = now + LOOK
+        self._tell_refused(channels.turned_away(self._topic))
         held = [one for one in channels.of(self._topic) if one.mapping.derived]
         if (said := [(one.mapping.key, one.offset) for one in held]) == self._said:
             return
@@ -185,6 +204,7 @@ class ChannelCopies:
         self._mark()
         self._runs.clear()  # what was written until now was not judged by all of them
         self._judges = judges = ChannelJudges(made, self._survey, self._registry)
+        self._tell_refused(judges.refused)
         self._made = [
             _Made(one.name, channel(self._topic, one.name), number_of(one)) for one in judges.mappings
         ]
@@ -192,6 +212,11 @@ class ChannelCopies:
         log.info("channels of %s: %s", self._topic, ", ".join(self.names) or "none")
         if len(made) == len(held):
             self._said, self._look_at = said, now + LOOK
+
+    def _tell_refused(self, refused: Mapping[str, str]) -> None:
+        for key in [one for one in refused if one not in self._told][: MOST_TOLD - len(self._told)]:
+            self._told.add(key)
+            log.warning("channel %r is not made: %s", key, refused[key])
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:

@@ -2,12 +2,17 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import Message
 
+from nightwire.core.kafka import Headers
+
 MOST_WAITING = 64 << 20
 """Most that waits for a reader; what is beyond he reads from Kafka. [byte]"""
+
+RECORD, HEADER = 400, 200
+"""What a record, and one of its headers, takes beside its content. [byte]"""
 
 Place = tuple[str, str]
 """A Kafka's address, and a topic."""
@@ -17,30 +22,28 @@ class Mailbox:
     """Acknowledged records that wait for one reader; filled by any threads, emptied by one."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[tuple[Message, int]] = deque()
         self._put, self._taken = 0, 0  # [byte]
-        self._some = threading.Event()
+        self._some, self._called = threading.Event(), False
 
-    def put(self, message: Message) -> None:
-        """Add *message*, if there is room."""
-        size = len(message.value() or b"")
+    def put(self, message: Message, size: int) -> None:
+        """Add *message*, if there is room for its *size*. [byte]"""
         if self._put - self._taken + size <= MOST_WAITING:
             self._put += size
-            self._waiting.append(message)
-            if not self._some.is_set():
+            self._waiting.append((message, size))
+            if not self._called:
+                self._called = True
                 self._some.set()
 
-    def take(self, most: int, timeout: float) -> Iterator[Message]:
-        """Yield at most *most* records that are there, or that come first within *timeout*. [s]"""
+    def take(self, most: int, timeout: float) -> list[Message]:
+        """Return at most *most* records that are there, or that come first within *timeout*. [s]"""
         if not self._waiting and not self._some.wait(timeout):
-            return
+            return []
         self._some.clear()
-        for _ in range(min(most, len(self._waiting))):
-            message = self._waiting.popleft()
-            self._taken += len(message.value() or b"")
-            yield message
-        if self._waiting:
-            self._some.set()
+        self._called = False  # only now: whoever puts something from here on calls again
+        taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._taken += sum(size for _, size in taken)
+        return [message for message, _ in taken]
 
 
 class WrittenHere:
@@ -77,14 +80,18 @@ class WrittenHere:
             for place, known in self._mailboxes.items():
                 self._mailboxes[place] = tuple(one for one in known if one is not mailbox)
 
-    def deliver(self, bootstrap: str, message: Message) -> None:
-        """Hand on *message*, which Kafka has acknowledged."""
-        for mailbox in self._mailboxes.get((bootstrap, str(message.topic())), ()):
-            mailbox.put(message)
+    def deliver(self, place: Place, message: Message, headers: Headers) -> None:
+        """Hand on *message*, which Kafka has acknowledged; confluent-kafka leaves *headers* out."""
+        size = RECORD + len(message) + len(message.key() or b"")
+        if headers:
+            message.set_headers([*headers])
+            size += sum(HEADER + len(name) + len(value or b"") for name, value in headers)
+        for mailbox in self._mailboxes.get(place, ()):
+            mailbox.put(message, size)
 
-    def heard(self, bootstrap: str, topic: str) -> bool:
-        """Return whether somebody reads *topic* here."""
-        return bool(self._mailboxes.get((bootstrap, topic)))
+    def heard(self, place: Place) -> bool:
+        """Return whether somebody reads *place* here."""
+        return bool(self._mailboxes.get(place))
 
 
 WRITTEN_HERE = WrittenHere()

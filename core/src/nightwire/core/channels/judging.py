@@ -26,19 +26,21 @@ class ChannelJudges:
         registry: Knows the schemas.
 
     Attributes:
-        mappings: Those whose condition can be judged; others are told.
+        mappings: Those whose condition can be judged.
+        refused: Why others cannot, by their keys.
     """
 
     def __init__(self, mappings: Sequence[ChannelMapping], of_survey: str, registry: Any) -> None:
         self._survey, self._registry, self._decoder = survey(of_survey), registry, AlertDecoder(registry)
         self.mappings: list[ChannelMapping] = []
+        self.refused: dict[str, str] = {}
         self._conditions: list[Condition] = []
         for one in mappings:
             try:
                 self._conditions.append(Condition(one.condition, of_survey))
                 self.mappings.append(one)
             except FilterError as error:
-                log.warning("channel %s is not made: %s", one.key, "; ".join(error.reasons))
+                self.refused[one.key] = "; ".join(error.reasons)
         self._programs = [compile_sql(one.condition, self._survey) for one in self.mappings]
         self._paths = self._paths_read()
 

@@ -10,8 +10,8 @@ from nightwire.core.datagrams import Channel, GroupAddressError, parse_group
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import NAME
 
-MAX_CONDITION = 64 << 10
-"""Longest condition. [byte]"""
+MAX_CONDITION = 4 << 10
+"""Longest condition, which every source judges. [byte]"""
 MAX_RECORD = MAX_CONDITION + (32 << 10)
 """Longest record that is looked at. [byte]"""
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")

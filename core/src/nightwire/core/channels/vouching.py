@@ -76,9 +76,9 @@ class Runs:
 
     def note(self, offset: int) -> None:
         """Note that the record at *offset* is the source's."""
-        if offset < self.end:  # the topic was made anew
+        if offset < (end := self.end):  # the topic was made anew
             self._ranges, self._told = [], {}
-        if self._ranges and offset == self.end + self._ended:
+        if self._ranges and offset == end + self._ended:
             self._ranges[-1] = self._ranges[-1][0], offset + 1
         else:
             self._ranges.append((offset, offset + 1))

@@ -9,7 +9,7 @@ from nightwire.filters.language.operations import CANONICAL
 from nightwire.filters.language.program import MAX_CHOICES, NotCompilable, Program, is_constant
 from nightwire.filters.language.source import FilterError
 from nightwire.schemas import survey as survey_called
-from nightwire.schemas.survey_model import MatchName
+from nightwire.schemas.survey_model import MatchName, Measurement
 
 if TYPE_CHECKING:
     from nightwire.schemas import Survey
@@ -98,20 +98,20 @@ def compile_sql(condition: str, survey: "Survey | str | None" = None) -> Program
     Raises:
         FilterError: It is no condition; says where and why.
     """
-    return _Parser(condition, _source_path(survey)).program()
+    return _Parser(condition, _source(survey)).program()
 
 
-def _source_path(survey: "Survey | str | None") -> str | None:
+def _source(survey: "Survey | str | None") -> Measurement | None:
     if survey is None or survey == "*":
         return None
     found = survey_called(survey) if isinstance(survey, str) else survey
-    return found.description.source.path
+    return found.description.source
 
 
 class _Parser:
     """Recursive descent; each method takes its tokens and returns their node."""
 
-    def __init__(self, condition: str, source: str | None) -> None:
+    def __init__(self, condition: str, source: Measurement | None) -> None:
         self._condition = condition
         self._source = source
         self._tokens = list(tokens(condition))
@@ -290,7 +290,7 @@ class _Parser:
             if self._source is None:
                 there = f"{', '.join(sorted(CANONICAL))}, and the survey's own fields by their dotted names"
                 raise error_at(self._condition, token.at, f"there is no {path}; there are {there}")
-            path = f"{self._source}.{path}"
+            path = self._source.at(path)
         return self._build.leaf("sql.field", path)
 
     def _function(self, token: Token) -> int:

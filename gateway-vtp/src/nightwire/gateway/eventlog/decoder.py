@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
+from nightwire.core.channels import OneSchema
 from nightwire.core.kafka import headers_of
 from nightwire.gateway.eventlog.event import Event
-from nightwire.gateway.eventlog.event_index import EventIndex
+from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
 from nightwire.gateway.voevent.packet import element_bytes
 from nightwire.gateway.voevent.template import alert_ivorn, alert_voevent
 from nightwire.schemas import DecodeError, survey, surveys
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.registry import AlertDecoder
-from nightwire.schemas.topics import VOEVENTS
+from nightwire.schemas.topics import VOEVENTS, named_survey
 from nightwire.schemas.wire import unframe
 
 if TYPE_CHECKING:
@@ -43,6 +44,10 @@ DELIVERED = ("ivorn", "role", "citations", "raw")
 _ALERT = re.compile(r"ivo://nightwire/((?:filter|alerts|broker)\.[^#]+)#.+")
 
 
+Place = tuple[int, int]
+"""Partition and offset of a record."""
+
+
 def name_hash(ivorn: bytes) -> bytes:
     """Return the key of an IVORN in the index of names."""
     return hashlib.sha256(ivorn).digest()
@@ -53,53 +58,43 @@ class CitedEvents:
 
     Args:
         names: Where the first event of each IVORN lies in `voevents`.
+        alerts: Where alerts lie that went to a feed with a condition, by their IVORN.
         make_reader: Returns a consumer, used by this alone.
     """
 
-    def __init__(self, names: EventIndex, make_reader: Callable[[], Consumer]) -> None:
-        self._names, self._make_reader = names, make_reader
+    def __init__(self, names: EventIndex, alerts: EventIndex, make_reader: Callable[[], Consumer]) -> None:
+        self._names, self._alerts, self._make_reader = names, alerts, make_reader
         self._reader: Consumer | None = None
-        self._read_cached = lru_cache(maxsize=64)(self._read)
 
-    def retracted(self, citations: Iterable[Mapping[str, str]]) -> tuple[Event, ...]:
-        """Return the known events that *citations* retract, at most `MAX_RETRACTED`."""
-        ivorns = [one["ivorn"] for one in citations if one["cite"] == RETRACTION]
-        return tuple(found for ivorn in ivorns[:MAX_RETRACTED] if (found := self._find(ivorn)) is not None)
+    def note_alert(self, event: Event) -> None:
+        """Note an alert that meets a condition: its retraction goes where it went."""
+        self._alerts.add([IndexEntry(name_hash(event.ivorn.encode()), event.partition, event.offset)], {})
 
-    def _find(self, ivorn: str) -> Event | None:
-        """Return the event, without a document where that is lost; None where there is none."""
-        if alert := _ALERT.fullmatch(ivorn):
-            return Event(alert[1], 0, -1, ivorn, "observation", b"")
-        record = self._names.first(name_hash(ivorn.encode()))
-        return None if record is None else self._read_cached(ivorn, *record)
+    def place(self, topic: str, ivorn: str) -> Place | None:
+        """Return where the event lies in *topic*; None where it is not known."""
+        return (self._names if topic == VOEVENTS else self._alerts).first(name_hash(ivorn.encode()))
 
-    def _read(self, ivorn: str, partition: int, offset: int) -> Event:
-        lost = Event(VOEVENTS, partition, offset, ivorn, "observation", b"")
-        try:
-            value = self._value(partition, offset)
-            record = VOEVENT.decode(value or b"")
-        except (KafkaException, DecodeError) as error:
-            log.warning("%s, which is retracted, cannot be read again: %s", ivorn, error)
-            return lost
-        return lost._replace(role=record["role"], document=record["raw"])
+    def read(self, topic: str, partition: int, offset: int) -> Message:
+        """Return a record.
 
-    def _value(self, partition: int, offset: int) -> bytes | None:
+        Raises:
+            DecodeError: Kafka has it no more.
+            KafkaException: Kafka cannot be reached.
+        """
         self._reader = self._reader or self._make_reader()
-        self._reader.assign([TopicPartition(VOEVENTS, partition, offset)])
+        self._reader.assign([TopicPartition(topic, partition, offset)])
         deadline = time.monotonic() + READ_TIMEOUT
         try:
             while time.monotonic() < deadline:
                 message = self._reader.poll(0.2)
                 if message is not None and message.error() is None:
-                    return message.value()
+                    return message
         finally:
             self._reader.unassign()
-        return None
+        raise DecodeError(f"Kafka has no record at {topic}[{partition}]@{offset}")
 
 
 IsFirst = Callable[[bytes, int, int], bool]
-Place = tuple[int, int]
-"""Partition and offset of a record."""
 Rows = list[tuple[str, "Judgement", int]]
 """For each condition: its text, what it says of a batch, and the index in that of one alert."""
 
@@ -190,8 +185,7 @@ class EventDecoder:
         decoder: Reads alerts; None where no feed needs it.
         cited: Finds the events that others retract.
         templates: Survey whose template is used, per topic; None: that of the record's header.
-        conditions: Conditions on alerts of the feeds of each topic; None among them: of one that
-            takes all.
+        conditions: Conditions of the feeds of each topic; None among them: of one that takes all.
     """
 
     def __init__(
@@ -203,6 +197,8 @@ class EventDecoder:
         conditions: Mapping[str, Collection[str | None]] = MappingProxyType({}),
     ) -> None:
         self._is_first, self._decoder, self._cited = is_first, decoder, cited
+        self._voevents = AlertDecoder(OneSchema(VOEVENT.codec))
+        self._read_again = lru_cache(maxsize=64)(self._cited_event)
         self._templates = templates
         self._conditions = {
             topic: found
@@ -233,38 +229,81 @@ class EventDecoder:
             UnknownSchemaError: Nobody knows its schema.
             RegistryAwayError: The schema registry does not answer; try again later.
         """
-        topic, partition, offset = str(message.topic()), message.partition() or 0, message.offset() or 0
-        time = int(message.timestamp()[1])
-        if topic != VOEVENTS:
-            ivorn, document, meets = self._alert(message, topic)
-            found = ivorn, "observation", document
-            return Event(topic, partition, offset, *found, bool(document), time, meets=meets)
+        if message.topic() != VOEVENTS:
+            alert = self._alert(message)
+            if alert.meets:
+                self._cited.note_alert(alert)
+            return alert
         record = _delivered_fields(message)
-        first = self._is_first(element_hash(message), partition, offset)
-        retracts = self._cited.retracted(record["citations"]) if first else ()
-        found = record["ivorn"], str(record["role"]), bytes(record["raw"])
-        return Event(topic, partition, offset, *found, first, time, retracts)
+        found = self._voevent(message, record)
+        if not self._is_first(element_hash(message), found.partition, found.offset):
+            return found._replace(deliverable=False)
+        return found._replace(retracts=self._retracted(record["citations"]))
 
-    def _alert(self, message: Message, topic: str) -> tuple[str, bytes, frozenset[str] | None]:
-        decoder, name = self._alerts(topic), self._survey(message, topic)
-        value, meets = message.value() or b"", None
-        if (conditions := self._conditions.get(topic)) is not None:
-            place = message.partition() or 0, message.offset() or 0
-            meets = conditions.met(place, value, name, decoder)
-            if not meets and conditions.bounded:
-                return "", b"", meets
-        view = survey(name).view(decoder.decode(value).alert)
-        written = int(message.timestamp()[1])
+    def _voevent(self, message: Message, record: Mapping[str, Any]) -> Event:
+        found = record["ivorn"], str(record["role"]), bytes(record["raw"])
+        return _event(message, *found)._replace(meets=self._met(message, VOEVENTS))
+
+    def _alert(self, message: Message) -> Event:
+        topic, written = str(message.topic()), int(message.timestamp()[1])
+        decoder, name, meets = self._alerts(topic), self._survey(message, topic), self._met(message, topic)
+        if meets is not None and not meets and self._conditions[topic].bounded:
+            return _event(message, "", "observation", b"")._replace(meets=meets)
+        view = survey(name).view(decoder.decode(message.value() or b"").alert)
         document = alert_voevent(view, survey=name, topic=topic, written=written)
-        return alert_ivorn(topic, name, view.id), document, meets
+        found = _event(message, alert_ivorn(topic, name, view.id), "observation", document)
+        return found._replace(meets=meets)
+
+    def _met(self, message: Message, topic: str) -> frozenset[str] | None:
+        """Return the conditions that hold on what *message* holds; None where there is none."""
+        if (conditions := self._conditions.get(topic)) is None:
+            return None
+        place, value = (message.partition() or 0, message.offset() or 0), message.value() or b""
+        return conditions.met(place, value, self._survey(message, topic), self._alerts(topic))
+
+    def _retracted(self, citations: Iterable[Mapping[str, str]]) -> tuple[Event, ...]:
+        """Return the known events that *citations* retract, at most `MAX_RETRACTED`."""
+        ivorns = [one["ivorn"] for one in citations if one["cite"] == RETRACTION]
+        return tuple(found for ivorn in ivorns[:MAX_RETRACTED] if (found := self._find(ivorn)) is not None)
+
+    def _find(self, ivorn: str) -> Event | None:
+        """Return the event, without a document where that is lost; None where there is none."""
+        alert = _ALERT.fullmatch(ivorn)
+        topic = alert[1] if alert else VOEVENTS
+        lost = Event(topic, 0, -1, ivorn, "observation", b"")
+        if alert and topic not in self._conditions:
+            return lost
+        if (place := self._cited.place(topic, ivorn)) is None:  # of alerts: no condition held
+            return lost._replace(meets=frozenset()) if alert else None
+        return self._read_again(lost._replace(partition=place[0], offset=place[1]))
+
+    def _cited_event(self, lost: Event) -> Event:
+        """Return the event that lies where *lost* says; itself where Kafka has it no more."""
+        try:
+            message = self._cited.read(*lost.topic_partition, lost.offset)
+            alert = lost.topic != VOEVENTS
+            found = self._alert(message) if alert else self._voevent(message, _delivered_fields(message))
+        except (KafkaException, DecodeError) as error:
+            log.warning("%s, which is retracted, cannot be read again: %s", lost.ivorn, error)
+            return lost
+        return found if found.ivorn == lost.ivorn else lost
 
     def _alerts(self, topic: str) -> AlertDecoder:
+        if topic == VOEVENTS:
+            return self._voevents
         if self._decoder is None:
             raise RuntimeError(f"{topic} is a feed, so a schema registry is needed")
         return self._decoder
 
     def _survey(self, message: Message, topic: str) -> str:
+        if topic == VOEVENTS:
+            return VOEVENTS
         return self._templates.get(topic) or _survey_of(message, topic)
+
+
+def _event(message: Message, ivorn: str, role: str, document: bytes) -> Event:
+    place = str(message.topic()), message.partition() or 0, message.offset() or 0
+    return Event(*place, ivorn, role, document, bool(document), int(message.timestamp()[1]))
 
 
 def _delivered_fields(message: Message) -> dict[str, Any]:
@@ -281,10 +320,8 @@ def _delivered_fields(message: Message) -> dict[str, Any]:
 
 def _survey_of(message: Message, topic: str) -> str:
     """Return the survey that a record's header names, or its topic."""
-    kind, _, name = topic.partition(".")
     found = headers_of(message).get("survey")
-    if found is not None or kind != "alerts":
-        name = (found or b"").decode(errors="replace")
+    name = named_survey(topic) or "" if found is None else found.decode(errors="replace")
     if name not in surveys():
         raise DecodeError(
             f"{topic}: header 'survey' is {name!r}, known are {', '.join(surveys())}; "

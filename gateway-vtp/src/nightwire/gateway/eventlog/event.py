@@ -16,7 +16,7 @@ class Event(NamedTuple):
         deliverable: False for a record that is not sent: a copy of an earlier event.
         time: The record's time in Kafka. [ms since 1970]
         retracts: The events that it retracts, of those that are known.
-        meets: The conditions of feeds that hold on its alert; None where none was judged.
+        meets: The conditions of feeds that hold on it; None where none was judged.
     """
 
     topic: str

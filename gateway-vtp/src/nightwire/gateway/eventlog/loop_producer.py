@@ -9,12 +9,15 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.kafka import DeliveryError, Headers
 
 log = logging.getLogger(__name__)
 
 Acknowledged = Callable[[DeliveryError | None], None]
 """Takes why Kafka did not take a record, or None once it has it."""
+Delivered = Callable[[Message], None]
+"""Takes a record that Kafka has."""
 
 GATHER = 0.005
 """Longest time that a record waits for others. [s]"""
@@ -31,10 +34,16 @@ class LoopProducer:
     Args:
         producer: A ``confluent_kafka.Producer``.
         loop: The loop.
+        channels: Copies what is written to channels.
     """
 
-    def __init__(self, producer: Producer, loop: asyncio.AbstractEventLoop) -> None:
-        self._producer, self._loop = producer, loop
+    def __init__(
+        self,
+        producer: Producer,
+        loop: asyncio.AbstractEventLoop,
+        channels: ChannelCopies | None = None,
+    ) -> None:
+        self._producer, self._loop, self._channels = producer, loop, channels
         self._waiting: deque[tuple[Callable[[], None], Acknowledged]] = deque()
         self._in_flight = 0
         self._delivered: deque[tuple[Acknowledged, KafkaError | None]] = deque()
@@ -54,7 +63,8 @@ class LoopProducer:
 
         It is given an error where Kafka did not take the record within ``delivery.timeout.ms``.
         """
-        delivered = partial(self._note_delivery, acknowledged)
+        copied = None if self._channels is None else self._channels.after(None, headers)
+        delivered = partial(self._note_delivery, acknowledged, copied)
         produce = partial(
             self._producer.produce, topic, value, key, headers=list(headers), on_delivery=delivered
         )
@@ -94,11 +104,15 @@ class LoopProducer:
         while not self._stop.is_set():
             self._producer.poll(0.1)
 
-    def _note_delivery(self, acknowledged: Acknowledged, error: KafkaError | None, _: Message) -> None:
+    def _note_delivery(
+        self, acknowledged: Acknowledged, copied: Delivered | None, error: KafkaError | None, message: Message
+    ) -> None:
         """Have the loop woken once for all that is delivered until it comes to it."""
         self._delivered.append((acknowledged, error))
         if len(self._delivered) == 1:
             self._loop.call_soon_threadsafe(self._report)
+        if error is None and copied is not None:
+            copied(message)
 
     def _report(self) -> None:
         while self._delivered:

@@ -48,9 +48,12 @@ def open_event_index(settings: EventLogSettings) -> EventIndex:
     return EventIndex(settings.state / "events", settings.remembered_days)
 
 
-def open_name_index(settings: EventLogSettings) -> EventIndex:
-    """Return the index of IVORNs."""
-    return EventIndex(settings.state / "names", settings.remembered_days)
+def open_indexes(settings: EventLogSettings) -> tuple[EventIndex, EventIndex, EventIndex]:
+    """Return the indexes of hashes, of IVORNs, and of alerts that met a feed's condition."""
+    names, alerts = (
+        EventIndex(settings.state / one, settings.remembered_days) for one in ("names", "alerts")
+    )
+    return open_event_index(settings), names, alerts
 
 
 def find_start_offsets(settings: EventLogSettings, *, with_accounts: bool) -> StartOffsets:
@@ -66,8 +69,7 @@ def find_start_offsets(settings: EventLogSettings, *, with_accounts: bool) -> St
     wanted = [topic_settings(name) for name in (*settings.topics, ACCOUNTS, DEAD_LETTERS, VTP_POSITIONS)]
     ensure_topics(settings.bootstrap, wanted)
     identity = log_identity(settings.bootstrap, VOEVENTS)
-    indexes = open_event_index(settings), open_name_index(settings)
-    indexed, named = (_indexed(index, identity) for index in indexes)
+    indexed, named, _ = (_indexed(index, identity) for index in open_indexes(settings))
     both = {part: min(indexed[part], named[part]) for part in indexed.keys() & named.keys()}
     written = read_accounts(settings.bootstrap) if settings.accounts or with_accounts else []
     known = accounted(written) if settings.accounts else None

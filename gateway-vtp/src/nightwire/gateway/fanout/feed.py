@@ -42,7 +42,7 @@ class Feed:
         roles: It carries events of these; none means every role, of whatever word.
         replay: How far back a subscriber is served that returns. [s]
         rate: At most so many events; None: all.
-        where: It carries alerts on which this condition holds; None: all.
+        where: It carries events whose records meet this condition; None: all.
     """
 
     name: str

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from nightwire.core.cli import parse_duration
-from nightwire.filters.language import FilterError, compile_sql
+from nightwire.filters.language import FilterError, compile_sql, missing_names
 from nightwire.gateway.fanout.feed import DEFAULT_FEED, Feed, read_rate
 from nightwire.gateway.net.access import Access
 from nightwire.gateway.net.addresses import read_address
 from nightwire.gateway.voevent.roles import ROLES
 from nightwire.gateway.xpath.filters import read_filters
 from nightwire.schemas import surveys
-from nightwire.schemas.topics import NAME, VOEVENTS
+from nightwire.schemas.records import VOEVENT
+from nightwire.schemas.topics import NAME, VOEVENTS, named_survey
 from nightwire.schemas.topics import settings as topic_settings
 
 KINDS = ("filter", "alerts", "broker")
@@ -113,17 +114,15 @@ def _checked(feed: Feed) -> Feed:
 
 def _check_where(feed: Feed, where: str) -> None:
     """Raise ValueError where a condition cannot be judged on a feed's events."""
-    if VOEVENTS in feed.topics:
-        raise ValueError(
-            f"[feeds.{feed.name}] where: {VOEVENTS} holds no alerts; take xpath, or a feed apart"
-        )
-    named = [topic.removeprefix("alerts.") for topic in feed.topics if topic.startswith("alerts.")]
-    known = [name for name in (feed.template, *named) if name in surveys()] or [*surveys()][:1]
-    for name in known:
-        try:
+    named = {feed.template, *map(named_survey, feed.topics)}
+    try:
+        for name in named.intersection(surveys()) or surveys()[:1]:
             compile_sql(where, name)
-        except FilterError as error:
-            raise ValueError(f"[feeds.{feed.name}] where: {'; '.join(error.reasons)}") from error
+        missing = missing_names(where, VOEVENTS, [VOEVENT.schema]) if VOEVENTS in named else []
+    except FilterError as error:
+        missing = error.reasons
+    if missing:
+        raise ValueError(f"[feeds.{feed.name}] where: {'; '.join(missing)}")
 
 
 def _check_together(feeds: Iterable[Feed]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from nightwire.core.channels import ChannelMapping
+from nightwire.core.channels import MAX_CONDITION, ChannelMapping
 
 Action = Literal["make", "keep", "take out", "forget"]
 
@@ -129,7 +129,8 @@ def _chosen(
     """Return the conditions that are to have a channel, and what each spares beside the others."""
     manual = {one.condition for one in now if not one.automatic and _carries(one)}
     young = sorted(condition for condition, one in ours.items() if at - one.made < settings.age)
-    there = (demand.receivers.keys() | ours.keys()) - manual - {*young}
+    wanted = {one for one in demand.receivers if len(one.encode()) <= MAX_CONDITION}
+    there = (wanted | ours.keys()) - manual - {*young}
     reach, found = _reached(now, (), demand), dict[str, float]()
     for one in young:
         found[one] = _spared(one, demand, reach)

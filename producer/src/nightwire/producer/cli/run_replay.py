@@ -1,9 +1,11 @@
 """`nightwire replay`, once its options are read."""
 
 import time
+from contextlib import closing
 from typing import Any
 
 from nightwire.core.accounting import write_account
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.cli import progress
 from nightwire.core.kafka import Writer, enter, login, producer, retry_while_unavailable
 from nightwire.core.runtime import Lateness, Stop, find_endpoints, now_ms, stopping
@@ -15,6 +17,7 @@ from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.visits.visit_topic import PATIENCE, VisitTopic
 from nightwire.producer.writing.connect import make_topics
 from nightwire.schemas import SchemaRegistry, survey
+from nightwire.schemas.topics import alerts
 
 
 def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bool) -> dict[str, Any]:
@@ -34,13 +37,16 @@ def run_replay(job: Replay, where: tuple[str | None, str | None], *, as_json: bo
     enter(found.kafka, must_answer=False)
     described = survey(job.survey)
     registry = SchemaRegistry(found.schema_registry, login=login(found.kafka))
-    with stopping() as stop, registry:
+    channels = ChannelCopies(found.kafka, alerts(job.survey), job.survey, registry)
+    with stopping() as stop, registry, closing(channels):
         for schema in schemas_in(job.schemas) if job.schemas else ():
             SchemaIds(registry, job.survey).id(schema)
         writer = Writer(producer(found.kafka))
         visit_topic = _visit_topic(found.kafka, writer, job.survey, stop)
         batch = visit_topic.open(visit_topic.replay)
-        player = Player(described, writer, registry, batch, visit_topic, as_is=job.as_is)
+        how: dict[str, Any] = {"channels": channels, "as_is": job.as_is}
+        player = Player(described, writer, registry, batch, visit_topic, **how)
+        channels.start()
         lateness = Lateness()
         with progress(None, "alerts", quiet=as_json) as meter:
             try:

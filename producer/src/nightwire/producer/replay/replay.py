@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightwire.core.accounting import send_to_dead_letters
+from nightwire.core.channels import ChannelCopies
 from nightwire.core.cli import Meter
 from nightwire.core.kafka import MAX_MESSAGE, Writer
 from nightwire.core.runtime import Lateness, Stop, on_time
@@ -69,6 +70,7 @@ class Player:
         registry: Has the schemas, and takes new ones.
         batch: The counts of the whole replay.
         visit_topic: Opens the visits of the alerts.
+        channels: Copies what is written to the topic's channels.
         as_is: Pass messages on as they lie in their files.
     """
 
@@ -80,11 +82,12 @@ class Player:
         batch: VisitCounts,
         visit_topic: VisitTopic,
         *,
+        channels: ChannelCopies,
         as_is: bool = False,
     ) -> None:
         self._survey, self._writer, self._registry = survey, writer, registry
         self._ids = SchemaIds(registry, survey.name)
-        self._as_is = as_is
+        self._as_is, self._channels = as_is, channels
         self._visit_topic = visit_topic
         self._topic = topics.alerts(survey.name)
         self._as_container = topics.settings(self._topic).format == "container"
@@ -130,7 +133,7 @@ class Player:
             value,
             key=item.key,
             headers=headers,
-            on_delivered=delivered,
+            on_delivered=self._channels.after(delivered, headers),
             on_refused=lambda error: self._refused.append(Refused(path, error.str(), value)),
         )
 

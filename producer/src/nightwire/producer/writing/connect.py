@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from nightwire.core import kafka
-from nightwire.core.channels import ChannelCopies
+from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.runtime import find_endpoints
 from nightwire.producer.writing.message_format import MessageFormat, message_format
 from nightwire.schemas import Codec, RegistryAwayError, SchemaRegistry, survey, topics
@@ -51,17 +51,6 @@ class SameKafka:
                 "written: connect again, and write what is not in it"
             )
         self._doubted = False
-
-
-@dataclass(frozen=True)
-class OneSchema:
-    """The registry of those who judge what a writer writes: all has the schema of one codec."""
-
-    known: Codec
-
-    def codec(self, _schema_id: int) -> Codec:
-        """Return the codec."""
-        return self.known
 
 
 @dataclass(frozen=True)
@@ -141,15 +130,13 @@ def writer_arguments(found: Connection, name: str, schema: Mapping[str, Any]) ->
     """Return the arguments of an `AlertWriter` of survey *name*, but for its options."""
     same = SameKafka(found.kafka, answers=found.answers)
     codec = Codec(schema)
-    channels = ChannelCopies(found.kafka, topics.alerts(name), name, OneSchema(codec))
-    channels.start()
     return {
         "producer": kafka.producer(found.kafka, on_error=same.doubt),
         "check": same.check,
         "survey": survey(name),
         "codec": codec,
         "schema_id": found.schema_id,
-        "channels": channels,
+        "channels": ChannelCopies(found.kafka, topics.alerts(name), name, OneSchema(codec)),
     }
 
 

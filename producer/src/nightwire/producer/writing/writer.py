@@ -60,7 +60,7 @@ class AlertWriter:
         spool: Where alerts wait while Kafka is away; None = errors of delivery are raised instead.
         options: How to write.
         check: Is called when all is acknowledged; raises where that is worth nothing.
-        channels: Copies what is written to the topic's channels; `close` ends it.
+        channels: Copies what is written to the topic's channels; begun here, ended by `close`.
     """
 
     def __init__(
@@ -86,6 +86,8 @@ class AlertWriter:
         self.visit_topic = VisitTopic(self.records, survey.name)
         if self._spooling is not None:
             self._spooling.begin(self.visit_topic.closing)
+        if channels is not None:
+            channels.start()
 
     @classmethod
     def connect(

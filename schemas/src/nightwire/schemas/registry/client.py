@@ -20,7 +20,7 @@ from nightwire.schemas.avro.plans.schema import inlined
 from nightwire.schemas.errors import RegistryAwayError, SchemaError, UnknownSchemaError
 from nightwire.schemas.kafka_environment import properties
 from nightwire.schemas.records import own_schema
-from nightwire.schemas.topics import alerts
+from nightwire.schemas.topics import records_topic
 
 if TYPE_CHECKING:
     import ssl
@@ -203,7 +203,7 @@ class SchemaRegistry:
 
     def of_survey(self, name: str) -> Iterator[dict[str, Any]]:
         """Yield the schemas of a survey's alerts that it has, the newest first."""
-        subject = f"{alerts(name)}-value"
+        subject = f"{records_topic(name)}-value"
         with suppress(UnknownSchemaError):  # none came yet, or the registry is away
             newest, _, schema = self.latest(subject)
             yield schema

@@ -3,6 +3,7 @@
 import math
 from bisect import bisect_right
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -166,6 +167,16 @@ def error_of(flux: Numbers, magnitude_error: Numbers) -> Numbers:
 
 
 SECONDS_PER_DAY = 86_400.0
+MJD_ZERO = datetime(1858, 11, 17, tzinfo=UTC)
+
+
+def mjd_of(moment: Any) -> float:
+    """Return the modified Julian date of a *moment* in ISO 8601; NaN where it is none. [d]"""
+    try:
+        found = datetime.fromisoformat(str(moment))
+    except ValueError:
+        return math.nan
+    return (found.replace(tzinfo=found.tzinfo or UTC) - MJD_ZERO) / timedelta(days=1)
 
 
 def mjd_tai(mjd: float, scale: str) -> float:

@@ -5,7 +5,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjds_tai
+from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_of, mjds_tai
 from nightwire.schemas.survey_model.attribute_formulas import Formulas
 from nightwire.schemas.survey_model.column import Array, Column, nulls, numbers
 from nightwire.schemas.survey_model.description import Measurement
@@ -39,7 +39,7 @@ class Canonical(Formulas):
 
     def _band(self) -> Array:
         """Names of passbands."""
-        column = self._field(self._measurement.band)
+        column = self._field(self._measurement.band) if self._measurement.band else nulls(self.count)
         if not self._measurement.bands and column.values.dtype == object:
             return column.values
         items = column.items
@@ -83,6 +83,8 @@ class Canonical(Formulas):
 
     def _number(self, name: str | None) -> Array:
         found = self._field(name) if name else nulls(self.count)
+        if name == self._measurement.time and found.values.dtype == object:
+            found = numbers(np.fromiter(map(mjd_of, found.items), float, self.count))
         values = np.where(found.null, np.nan, found.values.astype(np.float64))
         values[np.isin(values, self._measurement.absent) | np.isinf(values)] = np.nan
         return values

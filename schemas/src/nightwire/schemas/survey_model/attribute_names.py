@@ -145,7 +145,7 @@ def required_fields(names: Iterable[str], survey: "Survey", schema: Mapping[str,
 
 def source_paths(where: Measurement, attribute: str) -> list[str]:
     """Return the dotted paths of what an attribute of a measurement is made of."""
-    return [f"{where.path}.{name}" for name in source_fields(where, attribute)]
+    return [where.at(name) for name in source_fields(where, attribute)]
 
 
 def _paths(name: str, survey: "Survey", types: Types | None) -> list[str]:

@@ -21,6 +21,8 @@ from nightwire.schemas.errors import SchemaError, meant
 from nightwire.schemas.retention import Retention
 
 FOLDER = files("nightwire.schemas") / "surveys"
+STREAMS = frozenset({"voevents"})
+"""Described as surveys are, but none: their records lie in a topic of the same name."""
 
 Getter = Callable[[Any], Any]
 
@@ -46,7 +48,9 @@ class Measurement:
     an AB magnitude and a sign (`magnitude`, `sign`).
 
     Attributes:
-        path: Dotted path from the alert to the record, or to the array of records.
+        path: Dotted path from the alert to the record, or to the array of records; empty where it
+            is the alert itself.
+        time: A number, or a text as ISO 8601 has it.
         time_zero: What to subtract to get a modified Julian date. [d]
         time_scale: ``tai`` or ``utc``.
         absent: Numbers that mean: no number.
@@ -61,7 +65,7 @@ class Measurement:
     time_zero: float
     ra: str
     dec: str
-    band: str
+    band: str | None = None
     bands: Mapping[str, str] = field(default_factory=dict)
     flux: str | None = None
     flux_error: str | None = None
@@ -79,7 +83,11 @@ class Measurement:
         """Dotted paths, from the alert, of all fields that are named here."""
         names = (self.time, self.ra, self.dec, self.band, self.flux, self.flux_error, self.zero_point)
         more = (self.magnitude, self.magnitude_error, self.sign)
-        return [f"{self.path}.{name}" for name in (*names, *more) if isinstance(name, str)]
+        return [self.at(name) for name in (*names, *more) if isinstance(name, str)]
+
+    def at(self, name: str) -> str:
+        """Return the dotted path of one of its fields."""
+        return f"{self.path}.{name}" if self.path else name
 
     def __post_init__(self) -> None:
         if self.time_scale not in ("tai", "utc"):
@@ -102,7 +110,7 @@ class Description:
 
 def surveys() -> list[str]:
     """Return the names of the surveys that are described, sorted."""
-    return sorted(_files())
+    return sorted(_files().keys() - STREAMS)
 
 
 def _files() -> dict[str, Traversable]:
@@ -128,7 +136,7 @@ def description(name: str) -> Description:
     """
     known = _files()
     if name not in known:
-        there = ", ".join(sorted(known))
+        there = ", ".join(surveys())
         raise SchemaError(f"no description of a survey {name!r}; there are: {there}{meant(name, known)}")
     try:
         table = tomllib.loads(known[name].read_text(encoding="utf-8"))
@@ -173,7 +181,7 @@ def retention(survey: str) -> Retention:
 
 def getter(path: str) -> Getter:
     """Return a function that follows a dotted *path* through records; None where one is absent."""
-    steps = path.split(".")
+    steps = path.split(".") if path else ()
 
     def get(value: Any) -> Any:
         for step in steps:

@@ -242,10 +242,10 @@ class AlertTable:
         return Part(where.path, self._canonical(where, int(offsets[-1])), offsets)
 
     def _canonical(self, where: Measurement, count: int) -> Canonical:
-        return Canonical(where, partial(self._field, where.path, count), count)
+        return Canonical(where, partial(self._field, where, count), count)
 
-    def _field(self, path: str, count: int, name: str) -> Column:
-        found = self.raw(f"{path}.{name}") if f"{path}.{name}" in self._names else None
+    def _field(self, where: Measurement, count: int, name: str) -> Column:
+        found = self.raw(where.at(name)) if where.at(name) in self._names else None
         return nulls(count) if found is None or len(found.values) != count else found
 
     def _source_paths(self, attribute: str) -> list[str]:
@@ -254,7 +254,7 @@ class AlertTable:
     def _check_series(self, kind: str, attribute: str) -> None:
         """Raise KeyError where the batch has nothing to make an attribute of."""
         arrays = [
-            {f"{where.path}.{name}" for name in (where.time, source_fields(where, attribute)[0])}
+            {where.at(name) for name in (where.time, source_fields(where, attribute)[0])}
             for where in self.survey.description.history
         ]
         if arrays and not any(needed <= self._names for needed in arrays):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas.avro.plans.schema import Types, has_field, parse
 from nightwire.schemas.errors import DecodeError
-from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_tai
+from nightwire.schemas.survey_model.astro import ORDER, POLE, galactic, healpix, mjd_of, mjd_tai
 from nightwire.schemas.survey_model.attribute_formulas import Formulas
 from nightwire.schemas.survey_model.attribute_names import LIGHT_CURVE_NUMBERS, NOT_MATCHED, MatchName
 from nightwire.schemas.survey_model.description import (
@@ -67,7 +67,7 @@ class Point(Formulas, Mapping[str, Any]):
     @property
     def band(self) -> str | None:
         """Name of the passband: u, g, r, i, z, y, or as the survey names it."""
-        band = self._source.get(self._measurement.band)
+        band = self._source.get(self._measurement.band or "")
         return None if band is None else self._measurement.bands.get(str(band), str(band))
 
     @cached_property
@@ -97,6 +97,8 @@ class Point(Formulas, Mapping[str, Any]):
 
     def _number(self, name: str | None) -> float:
         value = self._source.get(name) if name else None
+        if name == self._measurement.time and isinstance(value, str):
+            value = mjd_of(value)
         if value is None or value in self._measurement.absent or not math.isfinite(value):
             return math.nan
         return float(value)

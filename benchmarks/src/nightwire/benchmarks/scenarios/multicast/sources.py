@@ -28,7 +28,7 @@ REJECTED = (0, 1, 3, 5, 10, 50)
 """Shares. [%]"""
 RARE = 99
 """Share that the channel of those rejects who want a hundredth. [%]"""
-SIZE, POOL, AT_ONCE = 1_000, 2_000, 512
+SIZE, POOL, AT_ONCE = 1_000, 2_000, 1_024
 """Bytes of a stamp in an alert; different alerts; those that are judged at once."""
 TOPIC = alerts("sim")
 EVPATH = "2 M records of 1,000 bytes; with a filter no more CPU than without"

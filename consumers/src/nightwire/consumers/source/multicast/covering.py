@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from nightwire.core.channels import ChannelMapping
 from nightwire.filters.language import FilterError, compile_sql
-from nightwire.filters.language.subscriptions import NormalForm, covers, normal_form
+from nightwire.filters.language.subscriptions import NormalForm, bound, covers, normal_form
 
 
 def covering(text: str, of_survey: str, mappings: Iterable[ChannelMapping]) -> ChannelMapping | None:
@@ -17,7 +17,7 @@ def covering(text: str, of_survey: str, mappings: Iterable[ChannelMapping]) -> C
         of_survey: Whose alerts.
         mappings: The channels of one topic.
     """
-    own = normal_form(compile_sql(text, of_survey)) or NormalForm()  # TRUE alone has what has no form
+    own = bound(compile_sql(text, of_survey))
     best: tuple[ChannelMapping, NormalForm] | None = None
     for one in mappings:
         if one.condition == text:

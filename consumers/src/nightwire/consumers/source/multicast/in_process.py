@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -43,22 +44,10 @@ class InProcessListener:
 
     def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
         """Take what was written, or what is first within *timeout* [s]; *answers* are awaited."""
-        runs: dict[TopicPartition, list[Message]] = {}
-        for message in self._mailbox.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout):
-            place = str(message.topic()), message.partition() or 0
-            run = runs.setdefault(place, [])
-            if run and run[-1].offset() != (message.offset() or 0) - 1:
-                self._vouch(place, run)
-                run.clear()
-            run.append(message)
-        for place, run in runs.items():
-            self._vouch(place, run)
-
-    def _vouch(self, place: TopicPartition, run: Sequence[Message]) -> None:
-        """Note records that lie one behind the other."""
-        if (heard := self.partitions.get(place)) is not None:
-            known = range(run[0].offset() or 0, (run[-1].offset() or 0) + 1)
-            heard.vouch(known, [*run], time.monotonic())
+        taken = self._mailbox.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout)
+        for place, messages in groupby(taken, _place):
+            if (heard := self.partitions.get(place)) is not None:
+                _vouch(heard, [*messages])
 
     def end_of(self, _partition: TopicPartition) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
@@ -66,3 +55,17 @@ class InProcessListener:
     def close(self) -> None:
         """Listen no more."""
         WRITTEN_HERE.leave(self._mailbox)
+
+
+def _place(message: Message) -> TopicPartition:
+    return str(message.topic()), message.partition() or 0
+
+
+def _vouch(heard: InOrder, messages: Sequence[Message]) -> None:
+    """Note records of one partition, each run of offsets at once."""
+    now, first = time.monotonic(), 0
+    offsets = [one.offset() or 0 for one in messages]
+    ends = [at for at, (one, two) in enumerate(pairwise(offsets), 1) if two != one + 1]
+    for end in (*ends, len(offsets)):
+        heard.vouch(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
+        first = end

@@ -91,6 +91,8 @@ class MulticastSource(RecordSource):
             KafkaException: Reading cannot go on.
         """
         messages = super().take(most, timeout)
+        if not self._judges:
+            return messages
         try:
             self._judge([*messages, *islice(self._backlog, JUDGED)] if messages else ())
         except RegistryAwayError as error:

@@ -3,7 +3,7 @@
     form = normal_form(compile_sql("magnitude < 19 AND band IN ('g', 'r')", "lsst"))
     covers(normal_form(compile_sql("magnitude < 20", "lsst")), form)  # True
 
-- `normal_form`: of a program; None where it has none, which is covered by TRUE and itself alone.
+- `normal_form`: of a program; None where it has none.  `bound`: one that has all that passes it.
 - `matches`, `is_advertised`, `is_offered`, `covers`: the relations of Eide et al.; `overlaps` of
   two subscriptions, `either` for the alternatives of an advertisement.
 - `Matcher`: ``insert(key, condition)``, ``insert_many``, ``remove(key)``, ``match(table)``; a
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.language.subscriptions.forms import NormalForm, normal_form
+    from nightwire.filters.language.subscriptions.forms import NormalForm, bound, normal_form
     from nightwire.filters.language.subscriptions.matcher import Matcher, Matches
     from nightwire.filters.language.subscriptions.relations import (
         covers,
@@ -40,6 +40,7 @@ __all__ = [
     "Roots",
     "Term",
     "ValueSet",
+    "bound",
     "covers",
     "either",
     "field_term",
@@ -52,7 +53,7 @@ __all__ = [
 
 HOMES = {
     "matcher": ("Matcher", "Matches"),
-    "forms": ("NormalForm", "normal_form"),
+    "forms": ("NormalForm", "bound", "normal_form"),
     "relations": ("covers", "either", "is_advertised", "is_offered", "matches", "overlaps"),
     "roots": ("Roots",),
     "terms": ("Term", "field_term"),

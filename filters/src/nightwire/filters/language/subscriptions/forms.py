@@ -77,9 +77,20 @@ def normal_form(program: Program) -> NormalForm | None:
     """
     if program.nodes[-1][0] != "sql.and":
         return None
-    sets = _Reader(program.nodes).conjunction(len(program.nodes) - 1, wanted=True)
-    if sets is None:
-        return None
+    reader = _Reader(program.nodes)
+    sets = reader.conjunction(len(program.nodes) - 1, wanted=True)
+    return _form(sets) if reader.exact else None
+
+
+def bound(condition: Program) -> NormalForm:
+    """Return a normal form that everything lies in which passes an SQL condition.
+
+    Of what AND joins, parts that have no normal form are left out.
+    """
+    return _form(_Reader(condition.nodes).conjunction(len(condition.nodes) - 1, wanted=True))
+
+
+def _form(sets: Mapping[Term, ValueSet]) -> NormalForm:
     return NormalForm(sets) if all(sets.values()) else NormalForm(empty=True)
 
 
@@ -90,14 +101,17 @@ def reduced(condition: Program | NormalForm) -> Program | NormalForm:
 
 class _Reader:
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
+        self._nodes, self.exact = nodes, True
         self._constants = constants(nodes)
         self._sides = list[_Sides | None]()
         for at, node in enumerate(nodes):  # from the leaves on: a chain of many ORs is deep
             self._sides.append(self._judged(at) if node[0] in CONDITIONS else None)
 
-    def conjunction(self, at: int, *, wanted: bool) -> dict[Term, ValueSet] | None:
-        """Return the sets of values with which node *at* is true, or false, as *wanted*."""
+    def conjunction(self, at: int, *, wanted: bool) -> dict[Term, ValueSet]:
+        """Return the sets of values without which node *at* is never true, or false, as *wanted*.
+
+        With them it always is, if all of it could be read: then this is *exact*.
+        """
         found: dict[Term, ValueSet] = {}
         waiting = {(at, wanted): None}
         done = set[tuple[int, bool]]()
@@ -109,8 +123,8 @@ class _Reader:
                 waiting[given[0], not wanted] = None
             elif operation == ("sql.and" if wanted else "sql.or"):
                 waiting |= {(one, wanted): None for one in given if (one, wanted) not in done}
-            elif not self._narrow(found, at, wanted=wanted):
-                return None
+            else:
+                self.exact &= self._narrow(found, at, wanted=wanted)
         return found
 
     def _narrow(self, found: dict[Term, ValueSet], at: int, *, wanted: bool) -> bool:
