@@ -71,7 +71,7 @@ def test_types_go_along_the_edges() -> None:
     ("old", "new", "why"),
     [
         ('from = "sky"', 'from = "small"', "line 6: a cycle: few → small → few"),
-        ('"alerts.sim"', '"alerts.sin"', "line 2: no topic alerts.sin; did you mean alerts.sim?"),
+        ('"alerts.sim"', '"alerts.sin"', "line 3: no topic alerts.sin; did you mean alerts.sim?"),
         ('"broker.ann.bright"', '"alerts.sim"', "line 26: a cycle: the flow reads alerts.sim"),
         ('"broker.ann.bright"', '"filters"', "line 26: filters is no flow's to write"),
         ('"broker.ann.bright"', '"return.ann"', "line 26: no topic return.ann; did you mean returns.ann?"),

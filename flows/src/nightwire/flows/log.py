@@ -2,12 +2,13 @@
 
 import getpass
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from nightwire.core.kafka import TableFollower, Writer, ensure_topics, principal, producer, read_to_end
+from nightwire.flows.model import Flow, FlowError, parse
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import FLOWS, settings
 
@@ -98,6 +99,14 @@ def write_flow(bootstrap: str, name: str, text: str | None, *, paused: bool = Fa
     )
     writer.flush()
     return offsets[0]
+
+
+def readable(found: Iterable[FlowRecord]) -> Iterator[Flow]:
+    """Yield the flows in the records *found* that hold one, and run."""
+    for one in found:
+        with suppress(FlowError):
+            if not one.paused:
+                yield parse(one.text)
 
 
 def read_flows(bootstrap: str) -> Mapping[str, tuple[FlowRecord, int]]:

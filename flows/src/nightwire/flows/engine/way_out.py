@@ -18,6 +18,7 @@ from nightwire.core.accounting import (
     write_account,
 )
 from nightwire.core.kafka import (
+    GroupOffsets,
     TopicPartition,
     Writer,
     consumer,
@@ -26,7 +27,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import place, records
+from nightwire.flows.engine.part import go_on_in_queues, place, records
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
@@ -126,7 +127,7 @@ class WayOut(Restarting):
         """Hand *message* over; return why it was not taken."""
         try:
             event = event_of(message)
-            terminal.deliver(view(event.value, event.identity, self._flow, self._decoder))
+            terminal.deliver(view(event.value, event.identity, self._flow, self._decoder, event.written))
         except (Unavailable, Refused, SchemaError) as error:
             return error
         except Exception as error:
@@ -161,12 +162,14 @@ class Held:
         self._writer = Writer(producer(bootstrap))
         self._accounts = OffsetAccounts(queue)
         self.next: dict[TopicPartition, int] = {}
+        self._positions = GroupOffsets(bootstrap)
         self._kept: dict[TopicPartition, int] = {}
         self._since = time.monotonic()
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Begin where the terminal stopped; what its accounts hold is not counted again."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
+        go_on_in_queues(self._positions, known)
         for one in known:
             if one.offset < 0:
                 one.offset = source.get_watermark_offsets(one, timeout=10)[0]

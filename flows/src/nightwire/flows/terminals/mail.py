@@ -2,6 +2,7 @@
 
 import os
 import smtplib
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -41,7 +42,7 @@ class Mail:
         try:
             with smtplib.SMTP(host, int(port), timeout=TIMEOUT) as server:
                 if server.has_extn("starttls"):
-                    server.starttls()
+                    server.starttls(context=ssl.create_default_context())
                 server.send_message(self.message(event))
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:
