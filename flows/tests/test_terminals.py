@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,15 @@ def stone(kind: str, **options: Any) -> Stone:
     return Stone("out", kind, (), options=options)
 
 
+def deliver(to: Stone, limits: Limits, event: EventView = EVENT) -> None:
+    """Hand one event over."""
+    with closing(open_terminal(to, limits)) as terminal:
+        terminal.deliver(event)
+
+
 def test_a_webhook_gets_a_signed_event_with_its_key() -> None:
     with receiver() as server:
-        open_terminal(stone("webhook", url=server.url, secret=SECRET), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url=server.url, secret=SECRET), INSIDE)
     [(headers, body)] = server.got
     StandardWebhook(SECRET).verify(body, headers)
     assert headers["idempotency-key"] == "alerts.sim/0/7"
@@ -46,7 +53,7 @@ def test_answers_that_are_no_yes(status: int, error: type[Exception]) -> None:
     with receiver() as server:
         server.status, server.location = status, server.url if status == 302 else ""
         with pytest.raises(error, match=f"answers {status}"):
-            open_terminal(stone("webhook", url=server.url), INSIDE).deliver(EVENT)
+            deliver(stone("webhook", url=server.url), INSIDE)
     assert server.refused == 1  # the redirect to itself was not followed
 
 
@@ -54,7 +61,7 @@ def test_nobody_there_is_asked_again() -> None:
     with receiver() as server:
         url = server.url
     with pytest.raises(Unavailable, match="no answer"):
-        open_terminal(stone("webhook", url=url), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url=url), INSIDE)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +104,7 @@ def test_an_address_outside_is_connected_to_as_it_was_judged() -> None:
 def test_slack_gets_a_text() -> None:
     with receiver() as server:
         text = "object ${diaSource.diaObjectId} in ${diaSource.band}, ${nothing}"
-        open_terminal(stone("slack", url=server.url, text=text), INSIDE).deliver(EVENT)
+        deliver(stone("slack", url=server.url, text=text), INSIDE)
     assert json.loads(server.got[0][1]) == {"text": "object 8 in g, ${nothing}"}
 
 
@@ -105,9 +112,9 @@ def test_secrets_are_variables_for_flows_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("KAFKA_SASL_PASSWORD", "swordfish")
     with receiver() as server:
         monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", server.url)
-        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE)
         with pytest.raises(Unavailable, match="begins with NIGHTWIRE_FLOW_"):
-            open_terminal(stone("webhook", url="env:KAFKA_SASL_PASSWORD"), INSIDE).deliver(EVENT)
+            deliver(stone("webhook", url="env:KAFKA_SASL_PASSWORD"), INSIDE)
     assert len(server.got) == 1
 
 
@@ -149,7 +156,7 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refused, match="550"):
             mail.deliver(EVENT)
         with pytest.raises(Refused, match="nobody of that name"):
-            open_terminal(stone("email", to="nobody@example.org"), INSIDE).deliver(EVENT)
+            deliver(stone("email", to="nobody@example.org"), INSIDE)
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]
@@ -173,7 +180,7 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
     with pytest.raises(Refused, match="leads out"):
         open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
     with pytest.raises(Refused, match="--files"):
-        open_terminal(stone("file", path="a"), Limits()).deliver(EVENT)
+        deliver(stone("file", path="a"), Limits())
 
 
 def test_a_database_has_each_event_once(tmp_path: Path) -> None:
@@ -193,13 +200,13 @@ def test_a_database_has_each_event_once(tmp_path: Path) -> None:
 )
 def test_databases_that_cannot_be(url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        open_terminal(stone("database", database=url, table="t"), Limits(files=Path("/proc"))).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), Limits(files=Path("/proc")))
 
 
 def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
     shouted = EventView("a/0/1", "bright", {"name": "<!channel> & <http://evil|x>"})
     with receiver() as server:
-        open_terminal(stone("slack", url=server.url, text="<b> ${name}"), INSIDE).deliver(shouted)
+        deliver(stone("slack", url=server.url, text="<b> ${name}"), INSIDE, shouted)
     assert json.loads(server.got[0][1]) == {"text": "<b> &lt;!channel&gt; &amp; &lt;http://evil|x&gt;"}
 
 
@@ -207,16 +214,16 @@ def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
 def test_what_a_variable_holds_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", url)
     with pytest.raises(Refused) as refused:
-        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE)
     assert "swordfish" not in str(refused.value)
 
 
 def test_a_database_in_a_file_lies_where_the_worker_allows_files(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     with pytest.raises(Refused, match="leads out"):
-        open_terminal(stone("database", database=url, table="t"), Limits(files=tmp_path / "b")).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), Limits(files=tmp_path / "b"))
     with pytest.raises(Refused, match="--files"):
-        open_terminal(stone("database", database=url, table="t"), INSIDE).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), INSIDE)
     assert not [*tmp_path.glob("a*")]
 
 

@@ -49,9 +49,9 @@ class Keeper(Generic[Held]):
     decoder: AlertDecoder
     schema_id: int
     held: dict[str, Held] = field(default_factory=dict)
-    _ours: set[str] = field(default_factory=set)
-    _newest: float = 0.0
-    _swept: float = 0.0
+    ours: set[str] = field(default_factory=set)
+    newest: float = 0.0
+    swept: float = 0.0
 
     @property
     @abstractmethod
@@ -64,25 +64,25 @@ class Keeper(Generic[Held]):
 
     def restore(self, state: Mapping[str, bytes]) -> None:
         """Hold what *state*, by key, says; others may have written parts of it."""
-        self.held, self._ours = {key: self.decoded(value) for key, value in state.items()}, set()
+        self.held, self.ours = {key: self.decoded(value) for key, value in state.items()}, set()
 
     def adopt(self, other: "Keeper[Held]") -> None:
         """Go on with what *other* held."""
-        self.held, self._ours = other.held, other._ours
-        self._newest, self._swept = other._newest, other._swept
+        self.held, self.ours = other.held, other.ours
+        self.newest, self.swept = other.newest, other.swept
 
     def state(self, touched: Mapping[str, Held]) -> dict[str, bytes | None]:
         """Return what is to be kept of *touched*; None for what is over."""
-        self._ours |= touched.keys()
-        self._newest = max([self._newest, *(one.newest for one in touched.values())])
+        self.ours |= touched.keys()
+        self.newest = max([self.newest, *(one.newest for one in touched.values())])
         over: list[str] = []
-        if self._newest >= self._swept + self.length:
-            self._swept, oldest = self._newest, self._newest - self.length
+        if self.newest >= self.swept + self.length:
+            self.swept, oldest = self.newest, self.newest - self.length
             over = [key for key, one in self.held.items() if one.newest < oldest]
         for key in over:
             del self.held[key]
-        ended = self._ours.intersection(over)
-        self._ours -= ended
+        ended = self.ours.intersection(over)
+        self.ours -= ended
         return {key: one.encoded() for key, one in touched.items()} | dict.fromkeys(ended)
 
     def rows(self, events: Sequence[Event], names: Sequence[str]) -> Iterator[tuple[Event, Any]]:

@@ -1,0 +1,140 @@
+"""Where flows meet others: VTP both ways, the archive, another site's Kafka, brokers' returns."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from archive.tests.conftest import message, put, record, writer
+from archive.tests.test_serving import answering
+from consumers.tests.returns.test_returns import body
+from flows.tests.conftest import Site, decoded, hook, out
+from flows.tests.receivers import receiver
+from flows.tests.running import records_in, wait_for, worker, write_alerts
+from nightwire.archive import Archive
+from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
+from nightwire.core.runtime import free_port
+from nightwire.core.stack import Broker
+from nightwire.flows.log import write_flow
+from nightwire.schemas import records
+from nightwire.schemas.serving import KafkaAccess
+from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, settings
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def test_alerts_go_out_by_vtp_and_come_back(site: Site, tmp_path: Path) -> None:
+    """A real gateway takes an alert as a VOEvent; a flow that reads `voevents` posts it."""
+    authors = free_port()
+    command = [sys.executable, "-m", "nightwire.core.cli", "gateway", "serve", "--bootstrap", site.kafka]
+    command += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{free_port()}"]
+    command += ["--state", str(tmp_path / "index"), "--metrics-port", str(free_port())]
+    ivorn = f"ivo://nightwire/flow.{site.flow}.vtp#sim-7"
+    with (tmp_path / "gateway").open("wb") as log, receiver() as page:
+        gateway = subprocess.Popen(command, stdout=log, stderr=log)
+        vtp = f'[stones.vtp]\nkind = "vtp"\nfrom = "sky"\nto = "127.0.0.1:{authors}"\n'
+        back = '[sources.back]\ntopic = "voevents"\n' + hook("page", page.url).replace('"sky"', '"back"')
+        site.up(vtp + back)
+        try:
+            write_alerts(site.kafka, site.source, [7], ra=10.0, dec=-20.0)
+            with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+                wait_for(lambda: ivorn in {voevent(one)["ivorn"] for _, one in page.got}, tmp_path / "log")
+        finally:
+            gateway.terminate()
+            gateway.wait(60)
+    taken = [records.VOEVENT.decode(one.value() or b"") for one in records_in(site.kafka, "voevents")]
+    [one] = [one for one in taken if one["ivorn"] == ivorn]
+    assert (one["ra"], one["dec"], one["role"]) == (10.0, -20.0, "observation")
+
+
+def voevent(posted: bytes) -> dict[str, str]:
+    found: dict[str, str] = json.loads(posted)["event"]
+    return found
+
+
+def test_what_kafka_forgot_crosses_a_bridge_once(
+    kafka: str, fresh_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The archive gives 60 alerts, Kafka 40 more; the worker is killed on the way, and moves."""
+    here, there = fresh_broker.bootstrap, "filter.ann." + tmp_path.name[-6:].replace("_", "0")
+    ensure_topics(here, [TopicSettings("alerts.sim", 1)])
+    ensure_topics(here, [settings(one) for one in (FLOWS, "directory", "accounts", DEAD_LETTERS)])
+    ensure_topics(kafka, [TopicSettings(there, 1)])
+    tables = writer(tmp_path / "archive")
+    put(tables, *(record(n) for n in range(80)))
+    alerts = Writer(producer(here))
+    for number in range(100):
+        alerts.write("alerts.sim", message(number + 1), key=b"k")
+    alerts.flush()
+    client = admin(here)
+    [done] = client.delete_records([TopicPartition("alerts.sim", 0, 60)]).values()
+    done.result(30)
+    source = 'name = "past"\n[sources.sky]\ntopic = "alerts.sim"\nbegin = "2020-01-01"\n'
+    bridge = f'[stones.far]\nkind = "bridge"\nfrom = "sky"\nkafka = "{kafka}"\ntopic = "{there}"\n'
+    write_flow(here, "past", source + bridge)
+    with answering(Archive(tmp_path / "archive"), KafkaAccess({})) as http:
+        monkeypatch.setenv("NIGHTWIRE_ARCHIVE_HTTP", str(http.base_url))
+        for name, wanted in (("one", 1), ("two", 100)):
+            with worker(tmp_path / "log", here, name, "--takeover", "6s"):
+                wait_for(lambda wanted=wanted: len(records_in(kafka, there)) >= wanted, tmp_path / "log")
+    arrived = [headers_of(one) for one in records_in(kafka, there)]
+    assert [int(one["offset"]) for one in arrived] == [*range(100)]
+    assert [int(one["site-offset"]) for one in arrived] == sorted(int(one["site-offset"]) for one in arrived)
+    assert [one.value() for one in records_in(kafka, there)] == [message(n + 1) for n in range(100)]
+
+
+JOIN = """[sources.said]
+topic = "returns.{broker}"
+survey = "sim"
+begin = "start"
+[stones.known]
+kind = "join"
+from = ["sky", "said"]
+within = "1d"
+most = 2
+"""
+
+
+def test_alerts_meet_what_a_broker_returned(
+    site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
+) -> None:
+    """Three alerts of one object, a return of the last, which names the alert alone; a kill."""
+    broker = site.flow
+    ensure_topics(site.kafka, [settings(f"returns.{broker}")])
+    returned = Writer(producer(site.kafka))
+    with serve_registry(site.kafka) as registry:
+        site.up(JOIN.format(broker=broker) + out(site, "known"))
+        write_alerts(site.kafka, site.source, [1, 98, 195])
+        with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
+            wait_for(lambda: sum(one[0] for one in site.rows(f"flow.{site.flow}")) == 6, tmp_path / "log")
+        returned.write(f"returns.{broker}", body(195, brokerName=broker))
+        returned.write(f"returns.{broker}", body(4711, brokerName=broker))
+        returned.flush()
+        with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
+            wait_for(lambda: len(site.dead()) == 1 and len(site.arrived()) == 1, tmp_path / "log")
+        [known] = decoded(site, registry, tmp_path)
+    assert known["object"] == "2"
+    assert [one["alert"] for one in known["alerts"]] == ["98", "195"]
+    [said] = known["returns"]
+    assert (said["alert"], said["classes"]) == ("195", {"111": 0.25, "112": 0.75})
+    assert "alert 4711 is none of those held" in next(iter(site.dead().values()))
+
+
+def test_a_terminal_that_becomes_a_stone_goes_on_in_its_queue(site: Site, tmp_path: Path) -> None:
+    """What was posted is not written again: both read the queue from where either was."""
+    with receiver() as page, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+        site.up(hook("next", page.url))
+        write_alerts(site.kafka, site.source, range(1, 11))
+        wait_for(lambda: len(page.got) == 10, tmp_path / "log")
+        site.up('[stones.next]\nkind = "split"\nfrom = "sky"\n' + out(site, "next"))
+        write_alerts(site.kafka, site.source, range(11, 16))
+        wait_for(lambda: len(site.arrived()) >= 5, tmp_path / "log")
+        site.up(hook("next", page.url))
+        write_alerts(site.kafka, site.source, range(16, 19))
+        wait_for(lambda: len(page.got) >= 13, tmp_path / "log")
+    assert (len(page.got), len(site.arrived())) == (13, 5)
