@@ -3,12 +3,15 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Receiver(ThreadingHTTPServer):
-    """Notes what is posted; answers with *status*, and waits before while *hang* is set."""
+    """Notes what is posted; answers with *status*, and waits before while *hang* is set.
+
+    With a *pace* [s] it waits so long before each byte of its answer.
+    """
 
     daemon_threads = True
 
@@ -17,6 +20,7 @@ class Receiver(ThreadingHTTPServer):
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.refused = 0
         self.status, self.location = 200, ""
+        self.pace = 0.0
         self.hang = threading.Event()
 
     @property
@@ -44,6 +48,10 @@ class Handler(BaseHTTPRequestHandler):
             self.server.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
         else:
             self.server.refused += 1
+        for byte in b"HTTP/1.1 200 OK\r\n" if self.server.pace else b"":
+            time.sleep(self.server.pace)
+            with suppress(OSError):
+                self.wfile.write(bytes([byte]))
         self.send_response(self.server.status)
         if self.server.location:
             self.send_header("location", self.server.location)

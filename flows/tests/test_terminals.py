@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import ssl
 from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
@@ -14,8 +15,9 @@ from standardwebhooks import Webhook as StandardWebhook
 from flows.tests.receivers import receiver
 from flows.tests.running import alert
 from nightwire.core.runtime import free_port
+from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, open_terminal, view
+from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, http, open_terminal, view
 from nightwire.flows.terminals.address import pinned
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -62,6 +64,14 @@ def test_nobody_there_is_asked_again() -> None:
         url = server.url
     with pytest.raises(Unavailable, match="no answer"):
         deliver(stone("webhook", url=url), INSIDE)
+
+
+def test_an_answer_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.5)
+    with receiver() as server:
+        server.pace = 0.2
+        with pytest.raises(Unavailable, match=r"no answer within 0\.5 s"):
+            deliver(stone("webhook", url=server.url), INSIDE)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +172,28 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Subject: g" in letters.got[0]
     ids = {line for one in letters.got for line in one.splitlines() if line.startswith("Message-ID")}
     assert len(ids) == 1
+
+
+def test_mail_goes_to_a_server_whose_certificate_is_good(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority, letters, file = new_authority("test"), Letters(), tmp_path / "server.pem"
+    identity = server_identity(authority, ["127.0.0.1"])
+    file.write_bytes(identity.private_pem() + identity.public_pem())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+    server = Controller(letters, hostname="127.0.0.1", port=free_port(), tls_context=context)
+    server.start()
+    try:
+        monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.port}")
+        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            deliver(stone("email", to="ann@example.org"), INSIDE)
+        (tmp_path / "ca.pem").write_bytes(authority.public_pem())
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        deliver(stone("email", to="ann@example.org"), INSIDE)
+    finally:
+        server.stop()
+    assert len(letters.got) == 1
 
 
 def test_a_subject_with_a_line_break_is_one_line() -> None:

@@ -76,7 +76,7 @@ SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
 SECRETS = ("database", "kafka")
-PASSWORD = re.compile(r"(?<=://)([^/@\s]*?):[^@\s]*@")
+PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
 """A name and a password in a URL."""
 TEXTS = ("drop", "means", "to")
 """Options that may be lists, and then of texts."""

@@ -41,6 +41,7 @@ class Mail:
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with smtplib.SMTP(host, int(port), timeout=TIMEOUT) as server:
+                server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
                 server.send_message(self.message(event))
