@@ -12,7 +12,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from standardwebhooks import Webhook as StandardWebhook
 
-from flows.tests.receivers import receiver
+from flows.tests.receivers import Tom, receiver, serving
 from flows.tests.running import alert
 from nightwire.core.runtime import free_port
 from nightwire.core.tls.authority import new_authority, server_identity
@@ -194,6 +194,33 @@ def test_mail_goes_to_a_server_whose_certificate_is_good(
     finally:
         server.stop()
     assert len(letters.got) == 1
+
+
+REQUEST = {
+    "token": "env:NIGHTWIRE_FLOW_TOM",
+    "facility": "FakeRoboticFacility",
+    "observation_type": "OBSERVATION",
+    "parameters": {"test_input": "band ${diaSource.band}", "exposures": [1, 2]},
+    "survey": "sim",
+}
+
+
+def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The TOM is like one of TOM Toolkit 3.1, by which the same requests were taken."""
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
+    placed = alert(7, band="g", ra=10.0, dec=-20.0)
+    event = view(placed, "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
+    with serving(Tom()) as tom:
+        asked = stone("tom", url=f"http://127.0.0.1:{tom.server_port}/", **REQUEST)
+        deliver(asked, INSIDE, event)
+        deliver(asked, INSIDE, event)
+        monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "guessed")
+        tom.targets.clear()
+        with pytest.raises(Refused, match="answers 401"):
+            deliver(asked, INSIDE, event)
+    [observation] = tom.observations
+    assert observation["observing_parameters"] == {"test_input": "band g", "exposures": [1, 2]}
+    assert observation["name"] == "alerts.sim/0/7"
 
 
 def test_a_subject_with_a_line_break_is_one_line() -> None:
