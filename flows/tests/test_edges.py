@@ -20,10 +20,12 @@ from nightwire.archive import Archive
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
+from nightwire.flows.engine import drop_leftovers
 from nightwire.flows.log import write_flow
+from nightwire.flows.model import parse
 from nightwire.schemas import records
 from nightwire.schemas.serving import KafkaAccess
-from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, settings
+from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -123,6 +125,25 @@ def test_alerts_meet_what_a_broker_returned(
     [said] = known["returns"]
     assert (said["alert"], said["classes"]) == ("195", {"111": 0.25, "112": 0.75})
     assert "alert 4711 is none of those held" in next(iter(site.dead().values()))
+
+
+def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(site: Site, tmp_path: Path) -> None:
+    with receiver() as page, receiver() as hung:
+        hung.hang.set()
+        with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+            site.up(hook("read", page.url) + hook("late", hung.url))
+            write_alerts(site.kafka, site.source, range(1, 4))
+            wait_for(lambda: len(page.got) == 3, tmp_path / "log")
+            wait_for(lambda: site.rows(flow_queue(site.flow, "read")) == [(3, 3, 0, 0)], tmp_path / "log")
+        hung.hang.clear()
+    gone, kept = (flow_queue(site.flow, name) for name in ("read", "late"))
+    assert drop_leftovers(site.kafka, [parse(site.text(hook("read", page.url)))]) == []
+    assert drop_leftovers(site.kafka, [parse(site.text(out(site, "sky")))]) == [gone]
+    assert {kept} == {one for one in topics_of(site.kafka) if one.startswith(f"flow.{site.flow}.")}
+
+
+def topics_of(kafka: str) -> list[str]:
+    return [*admin(kafka).list_topics(timeout=10).topics]
 
 
 def test_a_terminal_that_becomes_a_stone_goes_on_in_its_queue(site: Site, tmp_path: Path) -> None:

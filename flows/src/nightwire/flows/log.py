@@ -93,7 +93,9 @@ def write_flow(bootstrap: str, name: str, text: str | None, *, paused: bool = Fa
     made = FlowRecord(name, text or "", paused, who, datetime.now(UTC))
     value = None if text is None else records.FLOW.encode(asdict(made))
     offsets: list[int] = []
-    writer = Writer(producer(bootstrap, linger_ms=0))
+    # an idempotent producer asks for its number again after half a second: a change would wait;
+    # a record that a retry doubles is the same flow
+    writer = Writer(producer(bootstrap, linger_ms=0, enable_idempotence=False))
     writer.write(
         FLOWS, value, key=name.encode(), on_delivered=lambda message: offsets.append(message.offset() or 0)
     )

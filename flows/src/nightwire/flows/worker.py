@@ -3,17 +3,19 @@
 import logging
 import os
 import socket
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import registered
 from nightwire.core.runtime import Endpoints, setup_logging, stopping
-from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, queues
+from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
 from nightwire.flows.log import FlowFollower, FlowRecord, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check, parse
 from nightwire.flows.terminals import Limits
@@ -24,6 +26,8 @@ log = logging.getLogger("nightwire.flows")
 
 LOOK = 0.2
 """Longest time until a change is seen. [s]"""
+QUIET = 60.0
+"""Time after the last change until what is left of stones is deleted: no worker is behind. [s]"""
 AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
 
@@ -66,6 +70,8 @@ class Worker:
     registry: SchemaRegistry
     problems: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
+    _since: float = 0.0
     _parts: dict[Key, Part] = field(default_factory=dict)
 
     def follow(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
@@ -86,6 +92,18 @@ class Worker:
                 continue
             self.problems.pop(name, None)
             self._versions[name] = version
+
+    def tidy(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
+        """Delete what is left of stones, where the flows have been as they are for a while."""
+        seen = {name: version for name, (_, version) in flows.items()}
+        if seen != self._seen:
+            self._seen, self._since = seen, time.monotonic()
+        elif time.monotonic() - self._since > QUIET:
+            self._since = time.monotonic()
+            try:
+                drop_leftovers(self.asked.endpoints.kafka, readable(one for one, _ in flows.values()))
+            except KafkaException as error:
+                log.warning("queues that are left over stay: %s", error)
 
     def leave(self) -> None:
         """End all parts, each with its batch."""
@@ -198,5 +216,6 @@ def serve(asked: WorkerSettings) -> None:
         log.info("worker %s", asked.name)
         while not stop.is_set():
             worker.follow(follower.flows())
+            worker.tidy(follower.flows())
             follower.await_change(AGAIN if worker.problems else LOOK)
     log.info("left")

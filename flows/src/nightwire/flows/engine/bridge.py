@@ -16,7 +16,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.core.accounting import OffsetAccounts, read_accounts, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, cluster_id, consumer, producer
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import BATCH, POLL, TRANSACTION_TIMEOUT, go_on_in_queues, records
+from nightwire.flows.engine.part import BATCH, POLL, go_on_in_queues, records, transactional
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone
 from nightwire.flows.terminals import secret
@@ -88,7 +88,7 @@ class Crossing:
         """Fence off who had the bridge, and begin where it stopped over there."""
         if not partitions:
             return
-        self._sink = self._transactional()
+        self._sink = transactional(self._there, self._group, self._client)
         [one] = partitions
         go_on_in_queues(self._ours, [one])
         found = self._theirs.committed(self._group, [self._place]).values()
@@ -141,17 +141,6 @@ class Crossing:
     def _headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())
         return [(name, str(value).encode()) for name, value in zip(HEADERS, values, strict=True)]
-
-    def _transactional(self) -> Producer:
-        made = producer(
-            self._there,
-            client=self._client,
-            transactional_id=self._group,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT,
-            delivery_timeout_ms=TRANSACTION_TIMEOUT,
-        )
-        made.init_transactions(30)
-        return made
 
 
 def identity_there(stone: Stone) -> dict[str, Any]:

@@ -5,9 +5,10 @@ doubles nothing.  Between two batches another plan may take the place of the one
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -94,7 +95,6 @@ class Session:
 
     def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
         """Work until *leave*; *worked* is called behind each batch."""
-        sink = _transactional(self._bootstrap, self._name)
         source = consumer(
             self._bootstrap,
             group=self._plan.flow.group,
@@ -105,6 +105,7 @@ class Session:
         )
         try:
             self._subscribe(source)
+            sink = transactional(self._bootstrap, self._name)  # the group forms meanwhile
             while not leave.is_set():
                 self._follow_plan(source)
                 messages = self._archived(source)
@@ -272,14 +273,17 @@ class Session:
         writer.serve(0)
 
 
-def _transactional(bootstrap: str, name: str) -> Producer:
+def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
+    """Return the producer of transactions *name*; who had that name before is fenced off."""
     made = producer(
         bootstrap,
+        client=client,
         transactional_id=name,
         transaction_timeout_ms=TRANSACTION_TIMEOUT,
         delivery_timeout_ms=TRANSACTION_TIMEOUT,
         linger_ms=1,
     )
+    made.list_topics(timeout=30)  # without a connection it would ask again after half a second
     made.init_transactions(30)
     return made
 
