@@ -10,22 +10,25 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from archive.tests.conftest import message, put, record, writer
+from archive.tests.conftest import CODEC, message, put, record, writer
+from archive.tests.conftest import alert as archived_alert
 from archive.tests.test_serving import answering
 from consumers.tests.returns.test_returns import body
 from flows.tests.conftest import Site, decoded, hook, out
 from flows.tests.receivers import receiver
 from flows.tests.running import records_in, wait_for, worker, write_alerts
 from nightwire.archive import Archive
+from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
 from nightwire.flows.engine import drop_leftovers
 from nightwire.flows.log import write_flow
 from nightwire.flows.model import parse
-from nightwire.schemas import records
+from nightwire.schemas import SIM_ALERT_ID, records
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, flow_queue, settings
+from nightwire.schemas.wire import frame
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -59,6 +62,10 @@ def voevent(posted: bytes) -> dict[str, str]:
     return found
 
 
+LARGE = 90
+"""Offset of an alert that the other site does not take."""
+
+
 def test_what_kafka_forgot_crosses_a_bridge_once(
     kafka: str, fresh_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,12 +73,13 @@ def test_what_kafka_forgot_crosses_a_bridge_once(
     here, there = fresh_broker.bootstrap, "filter.ann." + tmp_path.name[-6:].replace("_", "0")
     ensure_topics(here, [TopicSettings("alerts.sim", 1)])
     ensure_topics(here, [settings(one) for one in (FLOWS, "directory", "accounts", DEAD_LETTERS)])
-    ensure_topics(kafka, [TopicSettings(there, 1)])
+    ensure_topics(kafka, [TopicSettings(there, 1, {"max.message.bytes": "20000"})])
+    bulky = frame(SIM_ALERT_ID, CODEC.encode(archived_alert(LARGE + 1) | {"cutoutScience": bytes(99_999)}))
     tables = writer(tmp_path / "archive")
     put(tables, *(record(n) for n in range(80)))
     alerts = Writer(producer(here))
     for number in range(100):
-        alerts.write("alerts.sim", message(number + 1), key=b"k")
+        alerts.write("alerts.sim", bulky if number == LARGE else message(number + 1), key=b"k")
     alerts.flush()
     client = admin(here)
     [done] = client.delete_records([TopicPartition("alerts.sim", 0, 60)]).values()
@@ -81,13 +89,17 @@ def test_what_kafka_forgot_crosses_a_bridge_once(
     write_flow(here, "past", source + bridge)
     with answering(Archive(tmp_path / "archive"), KafkaAccess({})) as http:
         monkeypatch.setenv("NIGHTWIRE_ARCHIVE_HTTP", str(http.base_url))
-        for name, wanted in (("one", 1), ("two", 100)):
+        for name, wanted in (("one", 1), ("two", 99)):
             with worker(tmp_path / "log", here, name, "--takeover", "6s"):
                 wait_for(lambda wanted=wanted: len(records_in(kafka, there)) >= wanted, tmp_path / "log")
     arrived = [headers_of(one) for one in records_in(kafka, there)]
-    assert [int(one["offset"]) for one in arrived] == [*range(100)]
+    assert [int(one["offset"]) for one in arrived] == [n for n in range(100) if n != LARGE]
     assert [int(one["site-offset"]) for one in arrived] == sorted(int(one["site-offset"]) for one in arrived)
-    assert [one.value() for one in records_in(kafka, there)] == [message(n + 1) for n in range(100)]
+    assert [one.value() for one in records_in(kafka, there)][:LARGE] == [message(n + 1) for n in range(LARGE)]
+    [dead] = map(headers_of, records_in(here, DEAD_LETTERS))
+    assert (dead["stage"], b"MSG_SIZE_TOO_LARGE" in dead["reason"]) == (b"flow.past.far", True)
+    mine = [one for one in read_accounts(here) if one.stage == "flow.past.far"]
+    assert [(one.read, one.delivered, one.dead_lettered) for one in totals(mine)] == [(100, 99, 1)]
 
 
 JOIN = """[sources.said]

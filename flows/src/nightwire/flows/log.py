@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from nightwire.core.kafka import TableFollower, Writer, ensure_topics, principal, producer, read_to_end
 from nightwire.flows.model import Flow, FlowError, parse
@@ -108,7 +109,11 @@ def readable(found: Iterable[FlowRecord]) -> Iterator[Flow]:
     for one in found:
         with suppress(FlowError):
             if not one.paused:
-                yield parse(one.text)
+                yield _parsed(one.text)
+
+
+_parsed = lru_cache(MOST)(parse)
+"""All flows are looked at whenever one changes."""
 
 
 def read_flows(bootstrap: str) -> Mapping[str, tuple[FlowRecord, int]]:

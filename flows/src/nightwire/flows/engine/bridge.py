@@ -5,7 +5,6 @@ and read from there: a kill anywhere loses and doubles nothing.  Who takes the b
 with the same transactional id, and so fences off who had it.
 """
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -13,16 +12,19 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import OffsetAccounts, read_accounts, write_account
-from nightwire.core.kafka import GroupOffsets, Writer, cluster_id, consumer, producer
-from nightwire.flows.engine.events import event_of
+from nightwire.core.accounting import (
+    OffsetAccounts,
+    read_accounts,
+    send_message_to_dead_letters,
+    write_account,
+)
+from nightwire.core.kafka import DeliveryError, GroupOffsets, Writer, cluster_id, consumer, producer
 from nightwire.flows.engine.part import BATCH, POLL, go_on_in_queues, records, transactional
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone
 from nightwire.flows.terminals import secret
 
-log = logging.getLogger("nightwire.flows")
-
+TOO_LARGE = "MSG_SIZE_TOO_LARGE"
 HEADERS = ("site", "site-partition", "site-offset")
 """Headers that say in which queue of which Kafka an event was: who reads twice knows it again."""
 
@@ -39,12 +41,12 @@ class Bridge(Restarting):
 
     def __init__(self, bootstrap: str, flow: Flow, stone: Stone, takeover: float) -> None:
         super().__init__(f"flow-{flow.name}-{stone.name}")
-        self._kafka, self._flow, self._takeover = bootstrap, flow.name, takeover
+        self._kafka, self._takeover = bootstrap, takeover
         self._queue, self.stone = flow.queue(stone.name), stone
 
     def session(self, worked: Callable[[], None]) -> None:
         """Carry events until it is time to leave, or the bridge changes."""
-        crossing = Crossing(self._kafka, self._queue, self.stone, self._flow)
+        stone, crossing = self.stone, Crossing(self._kafka, self._queue, self.stone)
         source = consumer(
             self._kafka,
             group=self._queue,
@@ -53,13 +55,14 @@ class Bridge(Restarting):
         )
         source.subscribe([self._queue], on_assign=crossing.assigned, on_revoke=crossing.revoked)
         try:
-            while crossing.stone is self.stone and not self.leaving.is_set():
+            while self.stone is stone and not self.leaving.is_set():
                 if messages := records(source.consume(BATCH, POLL)):
                     crossing.carry(source, messages)
                     self.problem = ""
                     worked()
         finally:
             source.close()
+            crossing.close()
 
 
 class Crossing:
@@ -69,35 +72,32 @@ class Crossing:
         bootstrap: Address of ours.
         queue: The bridge's topic.
         stone: The bridge.
-        flow: Name of its flow.
     """
 
-    def __init__(self, bootstrap: str, queue: str, stone: Stone, flow: str) -> None:
-        self.stone, self._bootstrap, self._queue, self._flow = stone, bootstrap, queue, flow
-        self._there, self._client = stone.options["kafka"], identity_there(stone)
-        self._site = cluster_id(bootstrap)
-        self._group = f"{queue}.{self._site}"
-        self._place = (stone.options["topic"], 0)  # a topic that is there: Kafka wants one
-        self._ours, self._theirs = GroupOffsets(bootstrap), GroupOffsets(self._there, client=self._client)
-        self._writer = Writer(producer(bootstrap))
+    def __init__(self, bootstrap: str, queue: str, stone: Stone) -> None:
+        self._bootstrap, self._queue, self._there = bootstrap, (queue, 0), stone.options["kafka"]
+        self._site, self._client = cluster_id(bootstrap), identity_there(stone)
+        self._name = f"{queue}.{self._site}"
+        self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
+        self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
+        self._member = consumer(self._there, group=self._name, client=self._client)
         self._accounts = OffsetAccounts(queue)
         self._sink: Producer | None = None
         self._next = 0
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
-        """Fence off who had the bridge, and begin where it stopped over there."""
-        if not partitions:
-            return
-        self._sink = transactional(self._there, self._group, self._client)
-        [one] = partitions
-        go_on_in_queues(self._ours, [one])
-        found = self._theirs.committed(self._group, [self._place]).values()
-        self._next = one.offset = max(one.offset, 0, *found)
-        low, _ = source.get_watermark_offsets(one, timeout=10)
-        self._next = one.offset = max(low, one.offset)
-        counted = read_accounts(self._bootstrap)
-        self._accounts = OffsetAccounts(self._queue, counted, positions={(self._queue, 0): self._next})
-        source.assign([one])
+        """Fence off who had the bridge; read on here, and write on where it stopped over there."""
+        self._sink = transactional(self._there, self._name, self._client)
+        known = source.committed(partitions, timeout=15)
+        go_on_in_queues(self._positions, known)
+        for one in known:
+            one.offset = max(one.offset, source.get_watermark_offsets(one, timeout=10)[0])
+            self._accounts = OffsetAccounts(
+                one.topic, read_accounts(self._bootstrap), positions={self._queue: one.offset}
+            )
+        [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
+        self._next = max(0, there.offset)
+        source.assign(known)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
         """Let the queue go."""
@@ -105,33 +105,53 @@ class Crossing:
         source.unassign()
 
     def carry(self, source: Consumer, messages: list[Message]) -> None:
-        """Write *messages* over there, and that they are, as one; then say so here."""
-        new = [one for one in messages if (one.offset() or 0) >= self._next]
-        if self._sink is None or not new:
+        """Write those of *messages* over there that are not there yet; then say so here."""
+        if self._sink is None:
             return
-        after = (new[-1].offset() or 0) + 1
-        self._transact(self._sink, new, after)
-        self._next = after
-        for one in new:
-            self._accounts.count((self._queue, 0), one.offset() or 0, delivered=1)
+        dead = self._cross(self._sink, [one for one in messages if (one.offset() or 0) >= self._next])
+        for one in messages:
+            at = one.offset() or 0
+            self._accounts.count(self._queue, at, delivered=at not in dead, dead_lettered=at in dead)
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
-        source.commit(offsets=[TopicPartitionOffset(self._queue, 0, after)], asynchronous=False)
+        after = TopicPartitionOffset(*self._queue, (messages[-1].offset() or 0) + 1)
+        source.commit(offsets=[after], asynchronous=False)
+
+    def close(self) -> None:
+        """Leave the other Kafka."""
+        self._positions.keep(())
+        self._member.close()
+
+    def _cross(self, sink: Producer, messages: list[Message]) -> set[int]:
+        """Write *messages* over there; return the offsets of those that are too large for it."""
+        if not messages:
+            return set()
+        after = (messages[-1].offset() or 0) + 1
+        try:
+            self._transact(sink, messages, after)
+        except (KafkaException, DeliveryError) as error:
+            if TOO_LARGE not in str(error):
+                raise
+            if half := len(messages) // 2:
+                return self._cross(sink, messages[:half]) | self._cross(sink, messages[half:])
+            send_message_to_dead_letters(self._writer, messages[0], stage=self._queue[0], reason=str(error))
+            self._transact(sink, [], after)
+            return {after - 1}
+        self._next = after
+        return set()
 
     def _transact(self, sink: Producer, messages: list[Message], after: int) -> None:
+        """Write *messages* and the position *after* them as one."""
         sink.begin_transaction()
         try:
             writer = Writer(sink)
             for one in messages:
-                headers = [*event_of(one).record_headers(self._flow, 0), *self._headers(one)]
+                headers = [*(one.headers() or ()), *self._headers(one)]
                 writer.write(self._place[0], one.value(), key=one.key(), headers=headers)
-            member = consumer(self._there, group=self._group, client=self._client)
-            try:
-                here = [TopicPartitionOffset(*self._place, after)]
-                sink.send_offsets_to_transaction(here, member.consumer_group_metadata())
-            finally:
-                member.close()
+            writer.flush()
+            here = [TopicPartitionOffset(*self._place, after)]
+            sink.send_offsets_to_transaction(here, self._member.consumer_group_metadata())
             sink.commit_transaction()
         except BaseException:
             with suppress(KafkaException):
@@ -147,14 +167,14 @@ def identity_there(stone: Stone) -> dict[str, Any]:
     """Return librdkafka's properties of who comes to the other Kafka: our own are not for it.
 
     Raises:
-        KafkaException: The worker has no such variable.
+        Unavailable: The worker has not the variable that holds the password.
     """
     given = stone.options
-    tls = "_SSL" if given.get("tls", True) else "_PLAINTEXT"
+    tls = "SSL" if given.get("tls", "user" in given) else "PLAINTEXT"
     if "user" not in given:
-        return {"security.protocol": "SSL" if given.get("tls") else "PLAINTEXT"}
+        return {"security.protocol": tls}
     return {
-        "security.protocol": f"SASL{tls}",
+        "security.protocol": f"SASL_{tls}",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": given["user"],
         "sasl.password": secret(given.get("password", "")),

@@ -48,8 +48,8 @@ class FlowsScenario(Scenario):
     name = "flows"
     title = "Flows: what a stone costs, and a graph that changes while events go through it"
     measures = (
-        "As Figures 11 and 12 of EVPath (2009): events a second through chains of stones in one process, of "
-        "stones that only pass on, and of filters that let everything pass; alerts of real sizes in batches of "
+        "As Figures 11 and 12 of EVPath (2009): events a second through chains of stones in one process, "
+        "which only pass on, or are filters that let everything pass; alerts of real sizes in batches of "
         "a transaction, without Kafka. And a flow at work on Kafka under a steady load, whose condition "
         "changes, or whose stone moves between two processes, each change after the one before is seen: the "
         "time from the command until an alert comes out of the new graph; each alert is counted at the end."
