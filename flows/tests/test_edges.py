@@ -1,6 +1,7 @@
 """Where flows meet others: VTP both ways, the archive, another site's Kafka, brokers' returns."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,7 +75,8 @@ def test_what_kafka_forgot_crosses_a_bridge_once(
     ensure_topics(here, [TopicSettings("alerts.sim", 1)])
     ensure_topics(here, [settings(one) for one in (FLOWS, "directory", "accounts", DEAD_LETTERS)])
     ensure_topics(kafka, [TopicSettings(there, 1, {"max.message.bytes": "20000"})])
-    bulky = frame(SIM_ALERT_ID, CODEC.encode(archived_alert(LARGE + 1) | {"cutoutScience": bytes(99_999)}))
+    large = archived_alert(LARGE + 1) | {"cutoutScience": os.urandom(99_999)}
+    bulky = frame(SIM_ALERT_ID, CODEC.encode(large))
     tables = writer(tmp_path / "archive")
     put(tables, *(record(n) for n in range(80)))
     alerts = Writer(producer(here))

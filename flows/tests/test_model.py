@@ -135,7 +135,7 @@ def test_types_go_along_the_edges() -> None:
             "line 29: stone hook: a join wants alerts or returns, not what",
         ),
         (WEBHOOK, BRIDGED, "line 31: filters is no flow's to write"),
-        (WEBHOOK, STORED, "line 30: stone hook: database holds a password, which all could read"),
+        (WEBHOOK, STORED, "line 30: stone hook: database holds a secret, which all could read"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_line(old: str, new: str, why: str) -> None:

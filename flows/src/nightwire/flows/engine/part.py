@@ -163,6 +163,8 @@ class Session:
     def _archived(self, source: Consumer) -> list[Message]:
         """Return what comes next of what Kafka has forgotten; after the last, go on with Kafka."""
         for here, end in [*self._past.ends.items()]:
+            if here[0] not in self._plan.topics:
+                continue
             found, after = self._past.records(here, range(self._next[here], end))
             if after < end:
                 return found

@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source import ArchiveClient
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
+from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.flows")
 
@@ -20,6 +21,10 @@ EXPIRED = "expired"
 """Why a record was not read that neither Kafka nor the archive has any more."""
 TIMEOUT = 10.0
 """Longest wait for Kafka. [s]"""
+
+
+class ArchiveAwayError(MendableError):
+    """Nobody says what is archived; asking again may help."""
 
 
 class Past:
@@ -45,12 +50,15 @@ class Past:
         """Return the first offset written at *time* [ms since 1970] or later; None for none.
 
         Raises:
-            HTTPError: The archive does not answer.
+            ArchiveAwayError: The archive does not answer.
             KafkaException: Kafka does not.
         """
         if self._archive is not None and one.topic.startswith(ALERTS):
             low, _ = source.get_watermark_offsets(one, timeout=TIMEOUT)
-            found = self._archive.first_since((one.topic, one.partition), time)
+            try:
+                found = self._archive.first_since((one.topic, one.partition), time)
+            except httpx.HTTPError as error:
+                raise ArchiveAwayError(f"the archive does not answer: {error}") from error
             if found is not None and found < low:
                 return found
         [at] = source.offsets_for_times([TopicPartitionOffset(one.topic, one.partition, time)], TIMEOUT)

@@ -97,6 +97,7 @@ class WayOut(Restarting):
                     terminal.close()
         finally:
             source.close()
+            held.positions.keep(())
 
     def _step(self, held: "Held", terminal: Terminal, stone: Stone) -> None:
         """Hand over the next event, if there is one; where it is not taken, it comes again."""
@@ -162,14 +163,14 @@ class Held:
         self._writer = Writer(producer(bootstrap))
         self._accounts = OffsetAccounts(queue)
         self.next: dict[TopicPartition, int] = {}
-        self._positions = GroupOffsets(bootstrap)
+        self.positions = GroupOffsets(bootstrap)
         self._kept: dict[TopicPartition, int] = {}
         self._since = time.monotonic()
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Begin where the terminal stopped; what its accounts hold is not counted again."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
-        go_on_in_queues(self._positions, known)
+        go_on_in_queues(self.positions, known)
         for one in known:
             if one.offset < 0:
                 one.offset = source.get_watermark_offsets(one, timeout=10)[0]

@@ -75,7 +75,8 @@ KINDS: Mapping[str, Kind] = {
 SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
-SECRETS = ("database", "kafka")
+SECRETS = ("token", "password")
+"""Options that name variables, and hold nothing themselves."""
 PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
 """A name and a password in a URL."""
 TEXTS = ("drop", "means", "to")
@@ -97,8 +98,9 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
 
 
 def _wrong_text(name: str, value: object) -> str | None:
-    if name in SECRETS and PASSWORD.search(str(value)):
-        return f'{name} holds a password, which all could read: write {name} = "env:NIGHTWIRE_FLOW_…"'
+    told = not str(value).startswith("env:")
+    if (name in SECRETS and told) or (name == "database" and PASSWORD.search(str(value))):
+        return f'{name} holds a secret, which all could read: write {name} = "env:NIGHTWIRE_FLOW_…"'
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
     if name == "url" and not str(value).startswith(("https://", "http://", "env:")):

@@ -17,7 +17,7 @@ class Tom:
 
     Attributes:
         url: Of the TOM.
-        token: Of a user of it, or the variable that holds it.
+        token: The variable that holds a token of a user of it.
         survey: Whose alerts.
         request: ``facility``, ``observation_type`` and ``parameters``, whose texts may have fields
             of the event in them.
@@ -72,7 +72,7 @@ class Tom:
     def _ask(self, method: str, path: str, said: Any = None) -> Any:
         headers = {"authorization": f"Token {secret(self.token)}", "content-type": "application/json"}
         body = b"" if said is None else json.dumps(said).encode()
-        answer = self.outside.ask(method, f"{secret(self.url).rstrip('/')}/api/{path}", body, headers)
+        answer = self.outside.ask(method, f"{self.url.rstrip('/')}/api/{path}", body, headers)
         try:
             return json.loads(answer)
         except ValueError as error:

@@ -30,10 +30,9 @@ def figures_of() -> Iterator[Figure]:
     """Yield the figures."""
     for kind, baseline in BY_HAND.items():
         for length in LONGEST:
-            yield Figure(
-                f"{kind}_{length}_per_s", "1/s", f"Events through a chain of {length} × {kind}", Better.HIGHER,
-                baseline=baseline, headline=length in LENGTHS["quick"],
-            )  # fmt: skip
+            title, shown = f"Events through a chain of {length} × {kind}", length in LENGTHS["quick"]
+            name = f"{kind}_{length}_per_s"
+            yield Figure(name, "1/s", title, Better.HIGHER, baseline=baseline, headline=shown)
     for name, what in EFFECTS.items():
         for share in ("p50", "p95", "max"):
             title = f"{what} under load: command → effect, {share}"
