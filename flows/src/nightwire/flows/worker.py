@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -130,7 +130,7 @@ class Worker:
         parts: dict[Key, Plan | Way] = {(flow.name, at): one for at in ours if (one := made(at)).topics}
         ways = (one for one in flow.stones.values() if one.about.outside and one.at in ours)
         told = (replace(one, options={**one.options, "survey": types[one.inputs[0]].survey}) for one in ways)
-        return parts | {(flow.name, f"/{one.name}"): (flow, one) for one in told}
+        return parts | {(flow.name, _way_key(one)): (flow, one) for one in told}
 
     @cached_property
     def _admin(self) -> AdminClient:
@@ -138,17 +138,9 @@ class Worker:
 
     def _apply(self, name: str, plans: Mapping[Key, Plan | Way]) -> None:
         for key in [key for key in self._parts if key[0] == name and key not in plans]:
-            self._leave(key, [*plans.values()])
+            self._leave(key, plans.values())
         for key, plan in plans.items():
-            part = self._parts.get(key)
-            if (
-                part is not None
-                and not isinstance(plan, Plan)
-                and isinstance(part, Bridge) != _is_bridge(plan)
-            ):
-                self._leave(key, [plan])
-                part = None
-            if part is None:
+            if (part := self._parts.get(key)) is None:
                 part = self._parts[key] = self._made(plan)
                 part.start()
             elif isinstance(part, PartRunner) and isinstance(plan, Plan):
@@ -157,11 +149,11 @@ class Worker:
                 part.stone = plan[1]
             log.info("flow %s: part %r", *key)
 
-    def _leave(self, key: Key, plans: Sequence[Plan | Way]) -> None:
+    def _leave(self, key: Key, plans: Collection[Plan | Way]) -> None:
         """End a part; where another kind of stone goes on with its queue, wait for it."""
         part = self._parts.pop(key)
         part.leave()
-        if any(key[1] == f"/{name}" for plan in plans for name in _stones(plan)):
+        if any(key[1].split("/")[1:2] == [name] for plan in plans for name in _stones(plan)):
             part.join(10)
         log.info("flow %s: part %r left", *key)
 
@@ -169,13 +161,13 @@ class Worker:
         kafka, takeover = self.asked.endpoints.kafka, self.asked.takeover
         if isinstance(plan, Plan):
             return PartRunner(kafka, self.asked.name, plan, takeover, self.asked.endpoints.archive)
-        if _is_bridge(plan):
+        if plan[1].kind == "bridge":
             return Bridge(kafka, *plan, takeover)
         return WayOut(kafka, *plan, limits=self.asked.limits, takeover=takeover, registry=self.registry)
 
 
-def _is_bridge(way: Way) -> bool:
-    return way[1].kind == "bridge"
+def _way_key(stone: Stone) -> str:
+    return f"/{stone.name}/bridge" if stone.kind == "bridge" else f"/{stone.name}"
 
 
 def _stones(plan: Plan | Way) -> Collection[str]:

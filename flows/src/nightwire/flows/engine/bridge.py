@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import (
@@ -18,13 +18,19 @@ from nightwire.core.accounting import (
     send_message_to_dead_letters,
     write_account,
 )
-from nightwire.core.kafka import DeliveryError, GroupOffsets, Writer, cluster_id, consumer, producer
-from nightwire.flows.engine.part import BATCH, POLL, go_on_in_queues, records, transactional
+from nightwire.core.kafka import GroupOffsets, Writer, cluster_id, consumer, produce, producer
+from nightwire.flows.engine.part import (
+    BATCH,
+    POLL,
+    TRANSACTION_TIMEOUT,
+    go_on_in_queues,
+    records,
+    transactional,
+)
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone
 from nightwire.flows.terminals import secret
 
-TOO_LARGE = "MSG_SIZE_TOO_LARGE"
 HEADERS = ("site", "site-partition", "site-offset")
 """Headers that say in which queue of which Kafka an event was: who reads twice knows it again."""
 
@@ -82,12 +88,12 @@ class Crossing:
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._there, group=self._name, client=self._client)
         self._accounts = OffsetAccounts(queue)
-        self._sink: Producer | None = None
+        self._holds = False
         self._next = 0
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Fence off who had the bridge; read on here, and write on where it stopped over there."""
-        self._sink = transactional(self._there, self._name, self._client)
+        self._sink, self._holds = self._fencing(), True
         known = source.committed(partitions, timeout=15)
         go_on_in_queues(self._positions, known)
         for one in known:
@@ -101,14 +107,14 @@ class Crossing:
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
         """Let the queue go."""
-        self._sink = None
+        self._holds = False
         source.unassign()
 
     def carry(self, source: Consumer, messages: list[Message]) -> None:
         """Write those of *messages* over there that are not there yet; then say so here."""
-        if self._sink is None:
+        if not self._holds:
             return
-        dead = self._cross(self._sink, [one for one in messages if (one.offset() or 0) >= self._next])
+        dead = self._cross([one for one in messages if (one.offset() or 0) >= self._next])
         for one in messages:
             at = one.offset() or 0
             self._accounts.count(self._queue, at, delivered=at not in dead, dead_lettered=at in dead)
@@ -123,40 +129,58 @@ class Crossing:
         self._positions.keep(())
         self._member.close()
 
-    def _cross(self, sink: Producer, messages: list[Message]) -> set[int]:
+    def _cross(self, messages: list[Message]) -> set[int]:
         """Write *messages* over there; return the offsets of those that are too large for it."""
         if not messages:
             return set()
         after = (messages[-1].offset() or 0) + 1
         try:
-            self._transact(sink, messages, after)
-        except (KafkaException, DeliveryError) as error:
-            if TOO_LARGE not in str(error):
+            self._transact(messages, after)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
                 raise
+            self._sink = self._fencing()  # the old one has gaps in its sequence numbers now
             if half := len(messages) // 2:
-                return self._cross(sink, messages[:half]) | self._cross(sink, messages[half:])
+                return self._cross(messages[:half]) | self._cross(messages[half:])
             send_message_to_dead_letters(self._writer, messages[0], stage=self._queue[0], reason=str(error))
-            self._transact(sink, [], after)
+            self._transact([], after)
             return {after - 1}
         self._next = after
         return set()
 
-    def _transact(self, sink: Producer, messages: list[Message], after: int) -> None:
-        """Write *messages* and the position *after* them as one."""
+    def _transact(self, messages: list[Message], after: int) -> None:
+        """Write *messages* and the position *after* them as one.
+
+        Raises:
+            KafkaException: Nothing of that is written; says so where a record was too large.
+        """
+        refused, sink = list[KafkaError](), self._sink
         sink.begin_transaction()
         try:
-            writer = Writer(sink)
             for one in messages:
-                headers = [*(one.headers() or ()), *self._headers(one)]
-                writer.write(self._place[0], one.value(), key=one.key(), headers=headers)
-            writer.flush()
+                self._write(sink, one, refused)
+            sink.flush(TRANSACTION_TIMEOUT / 1000)
             here = [TopicPartitionOffset(*self._place, after)]
             sink.send_offsets_to_transaction(here, self._member.consumer_group_metadata())
             sink.commit_transaction()
-        except BaseException:
+        except KafkaException as error:
             with suppress(KafkaException):
                 sink.abort_transaction(10)
-            raise
+            large = [one for one in refused if one.code() == KafkaError.MSG_SIZE_TOO_LARGE]
+            raise (KafkaException(large[0]) if large else error) from error
+
+    def _write(self, sink: Producer, message: Message, refused: list[KafkaError]) -> None:
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is not None:
+                refused.append(error)
+
+        headers = [*(message.headers() or ()), *self._headers(message)]
+        key = message.key()
+        produce(sink, self._place[0], message.value(), key, on_delivery=delivered, headers=headers)
+        sink.poll(0)
+
+    def _fencing(self) -> Producer:
+        return transactional(self._there, self._name, self._client)
 
     def _headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())

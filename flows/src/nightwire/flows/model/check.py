@@ -146,13 +146,9 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
     """Yield why what comes to *stone* does not fit."""
     line, looks = stone.lines.get("from", 1), stone.about.looks
     if bad := [one for one in given if looks and (one.kind not in looks or not _is_known(one))]:
-        wanted = f"a {stone.kind} wants {' or '.join(sorted(looks))}"
-        why = (
-            f", not {bad[0].kind}"
-            if bad[0].kind not in looks
-            else ' of a survey: name it at the source as survey = "…"'
-        )
-        yield f"line {line}: stone {stone.name}: {wanted}{why}"
+        why = ' of a survey: name it at the source as survey = "…"'
+        why = why if bad[0].kind in looks else f", not {bad[0].kind}"
+        yield f"line {line}: stone {stone.name}: a {stone.kind} wants {' or '.join(sorted(looks))}{why}"
         return
     if stone.kind == "join" and not any(one.kind == ALERTS for one in given):
         yield f"line {line}: stone {stone.name}: a join wants alerts, and returns beside them or none"
