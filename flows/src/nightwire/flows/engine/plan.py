@@ -80,7 +80,10 @@ class Plan:
             else:
                 inbox.setdefault(node, []).append(event)
         for name, runner in self.runners.items():
-            if events := distinct(inbox.pop(name, [])):
+            events = inbox.pop(name, [])
+            if len(self.flow.stones[name].inputs) > 1:
+                events = distinct(events)
+            if events:
                 self._run(name, runner, events, inbox, written)
         return written
 
@@ -130,9 +133,9 @@ def queues(flow: Flow) -> list[str]:
 
 
 def _apart(flow: Flow, stone: Stone) -> bool:
-    if stone.about.terminal or stone.kind == "join":
-        return stone.about.outside or stone.kind == "join"
-    return any(flow.at(edge.node) != stone.at for edge in stone.inputs)
+    if stone.about.terminal:
+        return stone.about.outside
+    return stone.kind == "join" or any(flow.at(edge.node) != stone.at for edge in stone.inputs)
 
 
 def compile_part(
