@@ -9,27 +9,23 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import (
-    OffsetAccounts,
-    read_accounts,
-    send_message_to_dead_letters,
-    write_account,
-)
-from nightwire.core.kafka import GroupOffsets, Writer, cluster_id, consumer, produce, producer
+from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
+from nightwire.core.kafka import GroupOffsets, Writer, admin, cluster_id, consumer, produce, producer
 from nightwire.flows.engine.part import (
     BATCH,
     POLL,
     TRANSACTION_TIMEOUT,
+    accounts_of,
     go_on_in_queues,
     records,
     transactional,
 )
 from nightwire.flows.engine.restarting import Restarting
-from nightwire.flows.model import Flow, Stone
-from nightwire.flows.terminals import secret
+from nightwire.flows.model import Flow, FlowError, Stone
+from nightwire.flows.terminals import Unavailable, secret
 
 HEADERS = ("site", "site-partition", "site-offset")
 """Headers that say in which queue of which Kafka an event was: who reads twice knows it again."""
@@ -52,7 +48,11 @@ class Bridge(Restarting):
 
     def session(self, worked: Callable[[], None]) -> None:
         """Carry events until it is time to leave, or the bridge changes."""
-        stone, crossing = self.stone, Crossing(self._kafka, self._queue, self.stone)
+        stone = self.stone
+        try:
+            crossing = Crossing(self._kafka, self._queue, stone)
+        except Unavailable as error:
+            raise FlowError([str(error)]) from error
         source = consumer(
             self._kafka,
             group=self._queue,
@@ -83,7 +83,7 @@ class Crossing:
     def __init__(self, bootstrap: str, queue: str, stone: Stone) -> None:
         self._bootstrap, self._queue, self._there = bootstrap, (queue, 0), stone.options["kafka"]
         self._site, self._client = cluster_id(bootstrap), identity_there(stone)
-        self._name = f"{queue}.{self._site}"
+        self._name = f"{queue}.{_topic_id(bootstrap, queue)}"
         self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._there, group=self._name, client=self._client)
@@ -93,14 +93,15 @@ class Crossing:
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Fence off who had the bridge; read on here, and write on where it stopped over there."""
+        if not partitions:
+            return  # another worker has the bridge: it is not to be fenced off
         self._sink, self._holds = self._fencing(), True
         known = source.committed(partitions, timeout=15)
         go_on_in_queues(self._positions, known)
         for one in known:
-            one.offset = max(one.offset, source.get_watermark_offsets(one, timeout=10)[0])
-            self._accounts = OffsetAccounts(
-                one.topic, read_accounts(self._bootstrap), positions={self._queue: one.offset}
-            )
+            low, high = source.get_watermark_offsets(one, timeout=10)
+            one.offset = max(one.offset, low)
+            self._accounts = accounts_of(self._bootstrap, one.topic, one.offset, high)
         [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
         self._next = max(0, there.offset)
         source.assign(known)
@@ -144,6 +145,7 @@ class Crossing:
                 return self._cross(messages[:half]) | self._cross(messages[half:])
             send_message_to_dead_letters(self._writer, messages[0], stage=self._queue[0], reason=str(error))
             self._transact([], after)
+            self._next = after
             return {after - 1}
         self._next = after
         return set()
@@ -185,6 +187,12 @@ class Crossing:
     def _headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())
         return [(name, str(value).encode()) for name, value in zip(HEADERS, values, strict=True)]
+
+
+def _topic_id(bootstrap: str, topic: str) -> str:
+    """Return what tells *topic* apart from all others, one of its name that was deleted too."""
+    client = admin(bootstrap)
+    return str(client.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
 
 
 def identity_there(stone: Stone) -> dict[str, Any]:

@@ -14,7 +14,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source import ArchiveClient, milliseconds, parse_since
-from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
+from nightwire.core.accounting import (
+    OffsetAccounts,
+    read_accounts,
+    send_message_to_dead_letters,
+    write_account,
+)
 from nightwire.core.kafka import (
     TRANSIENT_ERRORS,
     GroupOffsets,
@@ -306,6 +311,17 @@ def records(messages: list[Message]) -> list[Message]:
 def place(message: Message) -> TopicPartition:
     """Return topic and partition of *message*."""
     return str(message.topic()), message.partition() or 0
+
+
+def accounts_of(bootstrap: str, queue: str, position: int, end: int) -> OffsetAccounts:
+    """Return the accounts of who reads *queue* from *position* on; it ends at *end*.
+
+    What they hold is not counted again, unless it lies behind the end: then it is of an older queue
+    of that name, which was deleted.
+    """
+    counted = [one for one in read_accounts(bootstrap) if one.stage == queue]
+    known = [] if any(one.last >= end for one in counted) else counted
+    return OffsetAccounts(queue, known, positions={(queue, 0): position})
 
 
 def go_on_in_queues(positions: GroupOffsets, known: list[TopicPartitionOffset]) -> None:

@@ -13,7 +13,6 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import (
     OffsetAccounts,
-    read_accounts,
     send_message_to_dead_letters,
     write_account,
 )
@@ -27,7 +26,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import go_on_in_queues, place, records
+from nightwire.flows.engine.part import accounts_of, go_on_in_queues, place, records
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
@@ -172,11 +171,10 @@ class Held:
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
         go_on_in_queues(self.positions, known)
         for one in known:
-            if one.offset < 0:
-                one.offset = source.get_watermark_offsets(one, timeout=10)[0]
+            low, high = source.get_watermark_offsets(one, timeout=10)
+            one.offset = low if one.offset < 0 else one.offset
             self.next[one.topic, one.partition] = self._kept[one.topic, one.partition] = one.offset
-        counted = read_accounts(self._kafka)
-        self._accounts = OffsetAccounts(self._queue, counted, positions=self.next)
+            self._accounts = accounts_of(self._kafka, self._queue, one.offset, high)
         source.assign(known)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
