@@ -93,6 +93,16 @@ class Arrivals:
             self.read()
         return time.monotonic()
 
+    def await_count(self, wanted: int) -> None:
+        """Wait for so many alerts; what has not come then is lost."""
+        deadline = time.monotonic() + PATIENCE
+        while len(self.counts) < wanted and time.monotonic() < deadline:
+            self.read()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._reader.close()
+
 
 class Changing(Experiment):
     """Conditions change, or stones move between two workers, while alerts go through.
@@ -120,18 +130,16 @@ class Changing(Experiment):
                 if kind is Kind.BASELINE:
                     self._start(workers)
                 times.append(arrivals.await_version(version) - begin)
-            sent, deadline = load.end(), time.monotonic() + PATIENCE
-            while len(arrivals.counts) < sent and time.monotonic() < deadline:
-                arrivals.read()
-        doubled = sum(count - 1 for count in arrivals.counts.values())
-        shares = {
-            share: float(np.percentile(times, at)) for share, at in (("p50", 50), ("p95", 95), ("max", 100))
-        }
-        found = {f"{self.name}_{share}_s": value for share, value in shares.items()}
-        return found | {
-            f"{self.name}_lost": float(sent - len(arrivals.counts)),
-            f"{self.name}_doubled": float(doubled),
-        }
+            sent = load.end()
+            arrivals.await_count(sent)
+        return self._figures(times, sent, arrivals.counts)
+
+    def _figures(self, times: list[float], sent: int, counts: Counter[tuple[bytes, bytes]]) -> Figures:
+        shares = (("p50", 50), ("p95", 95), ("max", 100))
+        found = {f"{self.name}_{share}_s": float(np.percentile(times, at)) for share, at in shares}
+        found[f"{self.name}_lost"] = float(sent - len(counts))
+        found[f"{self.name}_doubled"] = float(counts.total() - len(counts))
+        return found
 
     @contextmanager
     def _at_work(self) -> Iterator[tuple[tuple[str, str, str], Load, Arrivals, ExitStack]]:
@@ -152,6 +160,7 @@ class Changing(Experiment):
                 yield (name, given, made), load, arrivals, workers
             finally:
                 load.end()
+                arrivals.close()
                 write_flow(kafka, name, None)
 
     def _start(self, workers: ExitStack) -> None:
