@@ -26,7 +26,7 @@ def test_chains_are_timed_beside_what_they_do_by_hand(
     for kind in KINDS:
         one = Chains(Context(tmp_path, Size(20, 1, 1.0)), kind)
         one.prepare()
-        found += [one.run_once(which) for which in Kind]
+        found += [one.run_once(which) for which in Kind if which not in one.at_most]
     assert all(figures.keys() <= KNOWN and min(figures.values()) > 0 for figures in found)
     samples = [Sample("chains", Kind.SUBJECT, 0, figures) for figures in found]
     [series] = FlowsScenario().outcome(samples).series

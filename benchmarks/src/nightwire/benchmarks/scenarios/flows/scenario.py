@@ -20,7 +20,7 @@ from nightwire.benchmarks.model.scenario import (
 from nightwire.benchmarks.scenarios.flows.chains import KINDS, LENGTHS, Chains
 from nightwire.benchmarks.scenarios.flows.changing import CHANGES, Changing
 
-BY_HAND = {"split": "a list copied so often", "filter": "the conditions judged one after the other, no flow"}
+BY_HAND = {"split": "", "filter": "the conditions judged one after the other, no flow"}
 EFFECTS = {"changes": "A condition changes", "moves": "A stone moves to another process"}
 RESTART = "the worker ends, another starts with the new graph"
 LONGEST = LENGTHS["full"]
