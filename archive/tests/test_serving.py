@@ -36,10 +36,12 @@ def answering(archive: Archive, access: KafkaAccess) -> Iterator[httpx.Client]:
     thread.start()
     while not server.started:
         time.sleep(0.01)  # polling, not hoping
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-        yield client
-    server.should_exit = True
-    thread.join()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
 
 
 @pytest.fixture(scope="module")

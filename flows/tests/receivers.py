@@ -1,14 +1,20 @@
-"""Those who get events outside Kafka, for tests: an HTTP server that answers as it is told."""
+"""Those who get events outside Kafka, for tests: a server that answers as it is told, and a TOM."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 
 class Receiver(ThreadingHTTPServer):
-    """Notes what is posted; answers with *status*, and waits before while *hang* is set."""
+    """Notes what is posted; answers with *status*, and waits before while *hang* is set.
+
+    With a *pace* [s] it waits so long before each byte of its answer.
+    """
 
     daemon_threads = True
 
@@ -17,6 +23,7 @@ class Receiver(ThreadingHTTPServer):
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.refused = 0
         self.status, self.location = 200, ""
+        self.pace = 0.0
         self.hang = threading.Event()
 
     @property
@@ -44,6 +51,10 @@ class Handler(BaseHTTPRequestHandler):
             self.server.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
         else:
             self.server.refused += 1
+        for byte in b"HTTP/1.1 200 OK\r\n" if self.server.pace else b"":
+            time.sleep(self.server.pace)
+            with suppress(OSError):
+                self.wfile.write(bytes([byte]))
         self.send_response(self.server.status)
         if self.server.location:
             self.send_header("location", self.server.location)
@@ -54,10 +65,67 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Tom(ThreadingHTTPServer):
+    """Answers as TOM Toolkit 3.1 does, to requests that have all that its API asks for."""
+
+    daemon_threads = True
+    wanted = ("facility", "observation_type", "target_id", "observing_parameters")
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), TomHandler)
+        self.targets: list[dict[str, Any]] = []
+        self.observations: list[dict[str, Any]] = []
+
+
+class TomHandler(BaseHTTPRequestHandler):
+    """Answers a request of the API."""
+
+    server: Tom
+
+    def do_GET(self) -> None:
+        """List targets of a name, or observations of a target that has some."""
+        path, asked = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
+        if path == "/api/targets/":
+            return self._page([one for one in self.server.targets if asked["name"][0] in one["name"]])
+        found = [one for one in self.server.observations if one["target_id"] == int(asked["target_id"][0])]
+        return self._page(found) if found else self._say(400, {"target_id": ["Select a valid choice."]})
+
+    def do_POST(self) -> None:
+        """Make a target, or an observation."""
+        said = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        targets = urlsplit(self.path).path == "/api/targets/"
+        wanted = ("name", "type", "ra", "dec") if targets else self.server.wanted
+        if self.headers["authorization"] != "Token swordfish":
+            return self._say(401, {"detail": "Invalid token."})
+        if missing := [name for name in wanted if name not in said]:
+            return self._say(400, [f"Missing required field {missing}."])
+        made = self.server.targets if targets else self.server.observations
+        made.append({**said, "id": len(made) + 1})
+        return self._say(201, made[-1] if targets else made[-1:])
+
+    def _page(self, found: list[dict[str, Any]]) -> None:
+        self._say(200, {"count": len(found), "next": None, "previous": None, "results": found})
+
+    def _say(self, status: int, body: Any) -> None:
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+    def log_message(self, *_words: object) -> None:
+        """Say nothing."""
+
+
+def receiver() -> AbstractContextManager[Receiver]:
+    """Return one that runs until the block ends."""
+    return serving(Receiver())
+
+
+Server = TypeVar("Server", bound=ThreadingHTTPServer)
+
+
 @contextmanager
-def receiver() -> Iterator[Receiver]:
-    """Run one until the block ends."""
-    server = Receiver()
+def serving(server: Server) -> Iterator[Server]:
+    """Run *server* until the block ends."""
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -2,92 +2,31 @@
 
 import json
 import os
-import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from flows.tests.conftest import Site, decoded, hook, out, place
 from flows.tests.receivers import receiver
 from flows.tests.running import (
-    Arrivals,
     Stream,
-    identities,
-    records_in,
     rewound,
     wait_for,
     worker,
     write_alerts,
 )
-from nightwire.core.accounting import discrepancies, read_accounts, totals
 from nightwire.core.kafka import ensure_topics, headers_of
 from nightwire.filters.cli.notify import check_url, flow_name, notify
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
-from nightwire.flows.log import read_flows, write_flow
-from nightwire.schemas import AlertDecoder, SchemaRegistry
-from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings, filter_topic, flow_queue, settings
+from nightwire.flows.log import read_flows
+from nightwire.schemas.topics import filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
-
-
-class Site:
-    """Topics and a flow's name that are one test's own."""
-
-    def __init__(self, kafka: str) -> None:
-        ensure_topics(kafka, [settings(one) for one in ("flows", "directory")])
-        mark = secrets.token_hex(3)
-        self.kafka, self.flow = kafka, f"f{mark}"
-        self.source, self.out = f"filter.ann.{mark}", f"broker.ann.{mark}"
-        ensure_topics(kafka, [TopicSettings(self.source, 4), settings(self.out)])
-        self.arrivals = Arrivals(kafka, self.out)
-
-    def text(self, stones: str, *, at: str = "") -> str:
-        """Return a flow that reads the source from its start."""
-        source = f'[sources.sky]\ntopic = "{self.source}"\nsurvey = "sim"\nbegin = "start"\n'
-        return f'name = "{self.flow}"\n{source}{place(at)}{stones}'
-
-    def up(self, stones: str, *, at: str = "") -> int:
-        """Run it; return its version."""
-        return write_flow(self.kafka, self.flow, self.text(stones, at=at))
-
-    def arrived(self) -> list[tuple[bytes, ...]]:
-        """Return which alerts are in the topic that it writes."""
-        return identities(self.arrivals.so_far())
-
-    def rows(self, stage: str) -> list[tuple[int, int, int, int]]:
-        """Return what a stage has read, delivered, rejected and sent to dead letters."""
-        mine = [one for one in read_accounts(self.kafka) if one.stage == stage]
-        assert discrepancies(mine) == []
-        return [(one.read, one.delivered, one.rejected, one.dead_lettered) for one in totals(mine)]
-
-    def dead(self) -> dict[str, str]:
-        """Return which records of it are in dead letters, once at least, and why."""
-        letters = map(headers_of, records_in(self.kafka, DEAD_LETTERS))
-        mine = [one for one in letters if self.flow in one["stage"].decode()]
-        return {one["source"].decode(): one["reason"].decode() for one in mine}
-
-
-@pytest.fixture
-def site(kafka: str) -> Iterator[Site]:
-    """Yield a site; its flow ends with the test."""
-    one = Site(kafka)
-    yield one
-    one.arrivals.close()
-    write_flow(kafka, one.flow, None)
-
-
-def place(at: str) -> str:
-    return f'at = "{at}"\n' if at else ""
-
-
-def out(site: Site, node: str) -> str:
-    """Return the terminal that writes what leaves *node*."""
-    return f'[stones.out]\nkind = "topic"\nfrom = "{node}"\ntopic = "{site.out}"\n'
 
 
 def chain(site: Site, number: int, *places: str) -> str:
@@ -135,13 +74,6 @@ def test_a_flow_changes_and_moves_under_load(site: Site, tmp_path: Path, changes
         wait_for(lambda: len(site.arrived()) >= count, tmp_path / "a")
     assert Counter(site.arrived()).most_common(1)[0][1] == 1
     assert len(site.arrived()) == count
-
-
-def decoded(site: Site, registry: str, cache: Path) -> list[dict[str, Any]]:
-    """Return the events in the topic that a flow writes."""
-    with SchemaRegistry(registry, cache_dir=cache) as schemas:
-        decoder = AlertDecoder(schemas)
-        return [decoder.decode(one.value() or b"").alert for one in records_in(site.kafka, site.out)]
 
 
 WINDOW = """[stones.often]
@@ -196,10 +128,6 @@ values = ["g", "r"]
         said = decoded(site, registry, tmp_path)
     assert {one["diaSource"]["band"] for one in said} == {"g"}
     assert "cutoutScience" not in said[0]
-
-
-def hook(name: str, url: str, more: str = "") -> str:
-    return f'[stones.{name}]\nkind = "webhook"\nfrom = "sky"\nurl = "{url}"\n{more}'
 
 
 def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_path: Path) -> None:

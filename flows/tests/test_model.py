@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from nightwire.flows.drawing import svg, tree
-from nightwire.flows.model import Edge, FlowError, check, parse
+from nightwire.flows.model import Edge, FlowError, check, parse, without_passwords
 from nightwire.schemas import sim_alert_schema
 
 TEXT = """\
@@ -44,7 +44,11 @@ from = "often"
 url = "https://example.org/x"
 at = "mountain"
 """
-TOPICS = ["alerts.sim", "returns.ann"]
+WEBHOOK = 'kind = "webhook"\nfrom = "often"\nurl = "https://example.org/x"'
+JOINED = 'kind = "join"\nfrom = "few"\nwithin = "1h"\n'
+BRIDGED = 'kind = "bridge"\nfrom = "often"\nkafka = "b:9092"\ntopic = "filters"'
+STORED = 'kind = "database"\nfrom = "often"\ndatabase = "postgresql://ann:swordfish@b/x"\ntable = "t"'
+TOPICS = ["alerts.sim", "returns.ann", "voevents"]
 
 
 def schemas(_survey: str) -> Iterable[Mapping[str, Any]]:
@@ -71,7 +75,7 @@ def test_types_go_along_the_edges() -> None:
     ("old", "new", "why"),
     [
         ('from = "sky"', 'from = "small"', "line 6: a cycle: few → small → few"),
-        ('"alerts.sim"', '"alerts.sin"', "line 2: no topic alerts.sin; did you mean alerts.sim?"),
+        ('"alerts.sim"', '"alerts.sin"', "line 3: no topic alerts.sin; did you mean alerts.sim?"),
         ('"broker.ann.bright"', '"alerts.sim"', "line 26: a cycle: the flow reads alerts.sim"),
         ('"broker.ann.bright"', '"filters"', "line 26: filters is no flow's to write"),
         ('"broker.ann.bright"', '"return.ann"', "line 26: no topic return.ann; did you mean returns.ann?"),
@@ -92,11 +96,82 @@ def test_types_go_along_the_edges() -> None:
         ('name = "bright"', 'name = "Bright!"', "line 1: name = 'Bright!' is no flow's name"),
         ('"https:', '"gopher:', "line 30: stone hook: url = 'gopher://example.org/x' begins with none of"),
         ("[stones.few]", "[stones.few", "no TOML: "),
+        (
+            'topic = "alerts.sim"',
+            'topic = "alerts.sim"\nbegin = "often"',
+            "line 4: begin = 'often' is neither",
+        ),
+        (
+            '"alerts.sim"',
+            '"returns.ann"\nbegin = "3d"',
+            "line 4: begin = '3d' is a time: only topics alerts.",
+        ),
+        ('"alerts.sim"', '"voevents"', "line 6: stone few: a filter wants alerts, not VOEvents"),
+        (
+            '"alerts.sim"',
+            '"returns.ann"\nsurvey = "sim"',
+            "line 7: stone few: a filter wants alerts, not returns",
+        ),
+        (
+            WEBHOOK,
+            JOINED.replace("1h", "6d"),
+            "line 30: stone hook: within is longer than five days",
+        ),
+        (
+            WEBHOOK,
+            'kind = "vtp"\nfrom = "often"\nto = "a"',
+            "line 29: stone hook: a vtp wants VOEvents or alerts, ",
+        ),
+        (
+            WEBHOOK,
+            'kind = "tom"\nfrom = "often"\nurl = "https://a"',
+            "line 27: stone hook: a tom needs facility",
+        ),
+        (WEBHOOK, JOINED + 'by = "band"', "line 31: stone hook: by = 'band' is none of object_id, id"),
+        (WEBHOOK, JOINED + "most = 0", "line 31: stone hook: most is none of 1 to 1000"),
+        (
+            WEBHOOK,
+            JOINED.replace("few", "often"),
+            "line 29: stone hook: a join wants alerts or returns, not what",
+        ),
+        (WEBHOOK, BRIDGED, "line 31: filters is no flow's to write"),
+        (WEBHOOK, STORED, "line 30: stone hook: database holds a secret, which all could read"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_line(old: str, new: str, why: str) -> None:
     assert old in TEXT
     assert any(one.startswith(why) for one in reasons(TEXT.replace(old, new, 1)))
+
+
+def test_a_join_of_returns_alone_is_refused() -> None:
+    said = '[sources.said]\ntopic = "returns.ann"\nsurvey = "sim"\n'
+    text = f'name = "x"\n{said}[stones.j]\n{JOINED.replace("few", "said")}'
+    assert reasons(text) == ["line 7: stone j: a join wants alerts, and returns beside them or none"]
+
+
+def flow(name: str, reads: str, writes: str) -> str:
+    """Return a flow that copies one topic to another."""
+    source = f'name = "{name}"\n[sources.a]\ntopic = "{reads}"\n'
+    return f'{source}[stones.out]\nkind = "topic"\nfrom = "a"\ntopic = "{writes}"\n'
+
+
+def test_a_cycle_over_flows_is_refused_by_name() -> None:
+    others = [parse(flow("up", "broker.a.b", "broker.a.c")), parse(flow("down", "broker.a.c", "broker.a.d"))]
+    last = parse(flow("last", "broker.a.d", "broker.a.b"))
+    with pytest.raises(FlowError) as refused:
+        check(last, ["broker.a.d"], schemas, others)
+    [why] = refused.value.reasons
+    assert why == (
+        "line 7: a cycle: the flow reads broker.a.d, by way of "
+        "broker.a.b → up → broker.a.c → down → broker.a.d"
+    )
+    check(last, ["broker.a.d"], schemas, [*others[:1], last])
+
+
+def test_a_password_is_shown_to_nobody() -> None:
+    stored = parse(TEXT.replace(WEBHOOK, STORED.replace("ann:swordfish", "ann")))
+    assert "postgresql://ann@b/x" in "".join(ET.fromstring(svg(stored)).itertext())  # noqa: S314
+    assert without_passwords("postgresql+x://ann:sword@fish@b/x") == "postgresql+x://ann:***@b/x"
 
 
 def test_all_objections_are_told_at_once() -> None:

@@ -1,6 +1,7 @@
 """What strangers can write into records of Kafka stops no flow."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -64,6 +65,27 @@ def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
     assert [one.at for one, _ in made.faults] == [1]
     assert len(made.passed[""]) == 2
+
+
+def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:
+    written = round((60_000.0 - 40_587.0) * 86_400_000)
+    far = replace(event(1, midpointMjdTai=90_000.0), written=written)
+    made = window().run([event(0), far, replace(event(2), written=written)])
+    assert [(one.at, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
+    assert len(made.passed[""]) == 2
+
+
+def test_what_is_over_gets_a_tombstone_from_who_had_a_part_in_it() -> None:
+    """Another worker's objects are its own to end, though they are known here too."""
+    one = window()
+    first = one.run([event(0, diaObjectId=5)])
+    one.restore({key: value for key, value in first.state.items() if value} | {"6": first.state["5"] or b""})
+    assert one.run([event(1, diaObjectId=5)]).state.keys() == {"5"}
+    assert one.run([event(2, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys() == {"5", "7"}
+    assert (one.held.keys(), one.run([event(3, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys()) == (
+        {"7"},
+        {"7"},
+    )
 
 
 @pytest.mark.parametrize(

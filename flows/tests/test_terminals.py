@@ -2,6 +2,8 @@
 
 import json
 import sqlite3
+import ssl
+from contextlib import closing
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,12 @@ import pytest
 from aiosmtpd.controller import Controller
 from standardwebhooks import Webhook as StandardWebhook
 
-from flows.tests.receivers import receiver
+from flows.tests.receivers import Tom, receiver, serving
 from flows.tests.running import alert
 from nightwire.core.runtime import free_port
+from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, open_terminal, view
+from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, http, open_terminal, view
 from nightwire.flows.terminals.address import pinned
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -28,9 +31,15 @@ def stone(kind: str, **options: Any) -> Stone:
     return Stone("out", kind, (), options=options)
 
 
+def deliver(to: Stone, limits: Limits, event: EventView = EVENT) -> None:
+    """Hand one event over."""
+    with closing(open_terminal(to, limits)) as terminal:
+        terminal.deliver(event)
+
+
 def test_a_webhook_gets_a_signed_event_with_its_key() -> None:
     with receiver() as server:
-        open_terminal(stone("webhook", url=server.url, secret=SECRET), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url=server.url, secret=SECRET), INSIDE)
     [(headers, body)] = server.got
     StandardWebhook(SECRET).verify(body, headers)
     assert headers["idempotency-key"] == "alerts.sim/0/7"
@@ -46,7 +55,7 @@ def test_answers_that_are_no_yes(status: int, error: type[Exception]) -> None:
     with receiver() as server:
         server.status, server.location = status, server.url if status == 302 else ""
         with pytest.raises(error, match=f"answers {status}"):
-            open_terminal(stone("webhook", url=server.url), INSIDE).deliver(EVENT)
+            deliver(stone("webhook", url=server.url), INSIDE)
     assert server.refused == 1  # the redirect to itself was not followed
 
 
@@ -54,7 +63,15 @@ def test_nobody_there_is_asked_again() -> None:
     with receiver() as server:
         url = server.url
     with pytest.raises(Unavailable, match="no answer"):
-        open_terminal(stone("webhook", url=url), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url=url), INSIDE)
+
+
+def test_an_answer_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.5)
+    with receiver() as server:
+        server.pace = 0.2
+        with pytest.raises(Unavailable, match=r"no answer within 0\.5 s"):
+            deliver(stone("webhook", url=server.url), INSIDE)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +114,7 @@ def test_an_address_outside_is_connected_to_as_it_was_judged() -> None:
 def test_slack_gets_a_text() -> None:
     with receiver() as server:
         text = "object ${diaSource.diaObjectId} in ${diaSource.band}, ${nothing}"
-        open_terminal(stone("slack", url=server.url, text=text), INSIDE).deliver(EVENT)
+        deliver(stone("slack", url=server.url, text=text), INSIDE)
     assert json.loads(server.got[0][1]) == {"text": "object 8 in g, ${nothing}"}
 
 
@@ -105,9 +122,9 @@ def test_secrets_are_variables_for_flows_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("KAFKA_SASL_PASSWORD", "swordfish")
     with receiver() as server:
         monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", server.url)
-        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE)
         with pytest.raises(Unavailable, match="begins with NIGHTWIRE_FLOW_"):
-            open_terminal(stone("webhook", url="env:KAFKA_SASL_PASSWORD"), INSIDE).deliver(EVENT)
+            deliver(stone("webhook", url="env:KAFKA_SASL_PASSWORD"), INSIDE)
     assert len(server.got) == 1
 
 
@@ -149,12 +166,61 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(Refused, match="550"):
             mail.deliver(EVENT)
         with pytest.raises(Refused, match="nobody of that name"):
-            open_terminal(stone("email", to="nobody@example.org"), INSIDE).deliver(EVENT)
+            deliver(stone("email", to="nobody@example.org"), INSIDE)
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]
     ids = {line for one in letters.got for line in one.splitlines() if line.startswith("Message-ID")}
     assert len(ids) == 1
+
+
+def test_mail_goes_to_a_server_whose_certificate_is_good(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority, letters, file = new_authority("test"), Letters(), tmp_path / "server.pem"
+    identity = server_identity(authority, ["127.0.0.1"])
+    file.write_bytes(identity.private_pem() + identity.public_pem())
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+    server = Controller(letters, hostname="127.0.0.1", port=free_port(), tls_context=context)
+    server.start()
+    try:
+        monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.port}")
+        with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
+            deliver(stone("email", to="ann@example.org"), INSIDE)
+        (tmp_path / "ca.pem").write_bytes(authority.public_pem())
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        deliver(stone("email", to="ann@example.org"), INSIDE)
+    finally:
+        server.stop()
+    assert len(letters.got) == 1
+
+
+REQUEST = {
+    "token": "env:NIGHTWIRE_FLOW_TOM",
+    "facility": "FakeRoboticFacility",
+    "observation_type": "OBSERVATION",
+    "parameters": {"test_input": "band ${diaSource.band}", "exposures": [1, 2]},
+    "survey": "sim",
+}
+
+
+def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The TOM is like one of TOM Toolkit 3.1, by which the same requests were taken."""
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
+    placed = alert(7, band="g", ra=10.0, dec=-20.0)
+    event = view(placed, "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
+    with serving(Tom()) as tom:
+        asked = stone("tom", url=f"http://127.0.0.1:{tom.server_port}/", **REQUEST)
+        deliver(asked, INSIDE, event)
+        deliver(asked, INSIDE, event)
+        monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "guessed")
+        tom.targets.clear()
+        with pytest.raises(Refused, match="answers 401"):
+            deliver(asked, INSIDE, event)
+    [observation] = tom.observations
+    assert observation["observing_parameters"] == {"test_input": "band g", "exposures": [1, 2]}
+    assert observation["name"] == "alerts.sim/0/7"
 
 
 def test_a_subject_with_a_line_break_is_one_line() -> None:
@@ -173,7 +239,7 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
     with pytest.raises(Refused, match="leads out"):
         open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
     with pytest.raises(Refused, match="--files"):
-        open_terminal(stone("file", path="a"), Limits()).deliver(EVENT)
+        deliver(stone("file", path="a"), Limits())
 
 
 def test_a_database_has_each_event_once(tmp_path: Path) -> None:
@@ -193,13 +259,13 @@ def test_a_database_has_each_event_once(tmp_path: Path) -> None:
 )
 def test_databases_that_cannot_be(url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        open_terminal(stone("database", database=url, table="t"), Limits(files=Path("/proc"))).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), Limits(files=Path("/proc")))
 
 
 def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
     shouted = EventView("a/0/1", "bright", {"name": "<!channel> & <http://evil|x>"})
     with receiver() as server:
-        open_terminal(stone("slack", url=server.url, text="<b> ${name}"), INSIDE).deliver(shouted)
+        deliver(stone("slack", url=server.url, text="<b> ${name}"), INSIDE, shouted)
     assert json.loads(server.got[0][1]) == {"text": "<b> &lt;!channel&gt; &amp; &lt;http://evil|x&gt;"}
 
 
@@ -207,16 +273,16 @@ def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
 def test_what_a_variable_holds_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     monkeypatch.setenv("NIGHTWIRE_FLOW_HOOK", url)
     with pytest.raises(Refused) as refused:
-        open_terminal(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE).deliver(EVENT)
+        deliver(stone("webhook", url="env:NIGHTWIRE_FLOW_HOOK"), INSIDE)
     assert "swordfish" not in str(refused.value)
 
 
 def test_a_database_in_a_file_lies_where_the_worker_allows_files(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     with pytest.raises(Refused, match="leads out"):
-        open_terminal(stone("database", database=url, table="t"), Limits(files=tmp_path / "b")).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), Limits(files=tmp_path / "b"))
     with pytest.raises(Refused, match="--files"):
-        open_terminal(stone("database", database=url, table="t"), INSIDE).deliver(EVENT)
+        deliver(stone("database", database=url, table="t"), INSIDE)
     assert not [*tmp_path.glob("a*")]
 
 

@@ -107,12 +107,13 @@ def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> 
       nightwire flow show bright --svg bright.svg
     """
     from nightwire.flows.drawing import svg
+    from nightwire.flows.model import without_passwords
 
     found, record = _known(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
-        click.echo(record.text)
+        click.echo(without_passwords(record.text))
     else:
         _draw(found)
 
@@ -198,6 +199,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
     """Return the flow in *file*, which can run here."""
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.log import read_flows, readable
     from nightwire.flows.model import FlowError, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
@@ -207,7 +209,8 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
         made = parse(file.read_text(encoding="utf-8"))
         topics = [*admin(enter(ends.kafka)).list_topics(timeout=10).topics]
         with SchemaRegistry(ends.schema_registry) as schemas:
-            check_flow(made, topics, schemas.of_survey)
+            others = readable(record for record, _ in read_flows(ends.kafka).values())
+            check_flow(made, topics, schemas.of_survey, [*others])
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
     return made

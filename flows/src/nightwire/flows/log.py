@@ -2,12 +2,14 @@
 
 import getpass
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from nightwire.core.kafka import TableFollower, Writer, ensure_topics, principal, producer, read_to_end
+from nightwire.flows.model import Flow, FlowError, parse
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import FLOWS, settings
 
@@ -92,12 +94,26 @@ def write_flow(bootstrap: str, name: str, text: str | None, *, paused: bool = Fa
     made = FlowRecord(name, text or "", paused, who, datetime.now(UTC))
     value = None if text is None else records.FLOW.encode(asdict(made))
     offsets: list[int] = []
-    writer = Writer(producer(bootstrap, linger_ms=0))
+    # an idempotent producer asks for its number again after half a second: a change would wait;
+    # a record that a retry doubles is the same flow
+    writer = Writer(producer(bootstrap, linger_ms=0, enable_idempotence=False))
     writer.write(
         FLOWS, value, key=name.encode(), on_delivered=lambda message: offsets.append(message.offset() or 0)
     )
     writer.flush()
     return offsets[0]
+
+
+def readable(found: Iterable[FlowRecord]) -> Iterator[Flow]:
+    """Yield the flows in the records *found* that hold one, and run."""
+    for one in found:
+        with suppress(FlowError):
+            if not one.paused:
+                yield _parsed(one.text)
+
+
+_parsed = lru_cache(MOST)(parse)
+"""All flows are looked at whenever one changes."""
 
 
 def read_flows(bootstrap: str) -> Mapping[str, tuple[FlowRecord, int]]:

@@ -12,6 +12,7 @@ HOMES: Mapping[str, str] = {
     "dmtn028": "nightwire.benchmarks.scenarios.dmtn028.scenario:Dmtn028Scenario",
     "faults": "nightwire.benchmarks.scenarios.faults.scenario:FaultsScenario",
     "filters": "nightwire.benchmarks.scenarios.filters.scenario:FiltersScenario",
+    "flows": "nightwire.benchmarks.scenarios.flows.scenario:FlowsScenario",
     "gateway": "nightwire.benchmarks.scenarios.gateway.scenario:GatewayScenario",
     "growth": "nightwire.benchmarks.scenarios.growth.scenario:GrowthScenario",
     "messages": "nightwire.benchmarks.scenarios.messages.scenario:MessagesScenario",

@@ -1,6 +1,13 @@
 """What community brokers send back: read, checked, and joined to the alerts."""
 
-from nightwire.consumers.returns.broker_message import Classification, Return, ReturnError, as_return, joined
+from nightwire.consumers.returns.broker_message import (
+    Classification,
+    Return,
+    ReturnError,
+    as_return,
+    joined,
+    message_faults,
+)
 from nightwire.consumers.returns.return_reader import (
     STAGE,
     BadReturn,
@@ -18,4 +25,5 @@ __all__ = [
     "ReturnReader",
     "as_return",
     "joined",
+    "message_faults",
 ]

@@ -124,15 +124,22 @@ def login(bootstrap: str) -> tuple[str, str] | None:
     return (name, password) if name and password else None
 
 
-def producer(bootstrap: str, *, on_error: Callable[[], None] = lambda: None, **overrides: Any) -> Producer:
+def producer(
+    bootstrap: str,
+    *,
+    on_error: Callable[[], None] = lambda: None,
+    client: Mapping[str, Any] | None = None,
+    **overrides: Any,
+) -> Producer:
     """Return a producer that loses nothing: acks=all, idempotent, Java's partitioner.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         on_error: Called, in a poll, for errors that librdkafka goes on after: Kafka was away.
+        client: As for `consumer`.
         overrides: librdkafka properties with ``_`` for ``.``, such as ``linger_ms=0``.
     """
-    told = _telling(on_error) | identity(bootstrap)
+    told = _telling(on_error) | dict(identity(bootstrap) if client is None else client)
     return Producer(PRODUCER | told | {"bootstrap.servers": bootstrap} | _dotted(overrides))
 
 

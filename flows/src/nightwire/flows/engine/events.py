@@ -12,6 +12,8 @@ from nightwire.schemas.topics import NAME
 
 ORIGIN = ("topic", "partition", "offset")
 """Headers that say which record an event was at first, as in the topics of filters."""
+FIRST = ("alerts.", "returns.", "voevents")
+"""Topics in which events are at first, whatever they say."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 """The names that a topic may have."""
 OURS = {*ORIGIN, "flow", "flow-version", "stone"}
@@ -39,6 +41,7 @@ class Event:
         headers: Further headers that it brought along.
         stone: The window that made it; empty for others.
         at: Index, in the batch, of the record that it is here.
+        written: When that record was written; 0 where nobody knows. [ms since 1970]
     """
 
     value: bytes
@@ -47,6 +50,7 @@ class Event:
     headers: Headers = ()
     stone: str = ""
     at: int = 0
+    written: int = 0
 
     @property
     def identity(self) -> str:
@@ -76,8 +80,9 @@ def event_of(message: Message, at: int = 0) -> Event:
     here = Origin(str(message.topic()), message.partition() or 0, message.offset() or 0)
     stone = said.get("stone", b"").decode(errors="replace")
     stone = stone if NAME.fullmatch(stone) else ""
-    origin = here if here.topic.startswith("alerts.") else _origin(said) or here
-    return Event(message.value() or b"", message.key(), origin, theirs, stone, at)
+    origin = here if here.topic.startswith(FIRST) else _origin(said) or here
+    written = max(0, message.timestamp()[1])
+    return Event(message.value() or b"", message.key(), origin, theirs, stone, at, written)
 
 
 def _origin(said: Mapping[str, bytes]) -> Origin | None:
@@ -98,12 +103,12 @@ class Outcome:
     Attributes:
         passed: What leaves it, by port.
         faults: What it could not use, and why.
-        state: What it keeps from now on, by key; None: no more.
+        state: What it keeps from now on, by key; None: nothing more of it.
     """
 
     passed: dict[str, list[Event]] = field(default_factory=dict)
     faults: list[tuple[Event, str]] = field(default_factory=list)
-    state: dict[str, bytes] = field(default_factory=dict)
+    state: dict[str, bytes | None] = field(default_factory=dict)
 
 
 class Runner(Protocol):

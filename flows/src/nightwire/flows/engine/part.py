@@ -5,24 +5,36 @@ doubles nothing.  Between two batches another plan may take the place of the one
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
+from nightwire.consumers.source import ArchiveClient, milliseconds, parse_since
+from nightwire.core.accounting import (
+    OffsetAccounts,
+    read_accounts,
+    send_message_to_dead_letters,
+    write_account,
+)
 from nightwire.core.kafka import (
     TRANSIENT_ERRORS,
+    GroupOffsets,
     TopicPartition,
     Writer,
     consumer,
+    login,
     producer,
     read_to_end,
     retry_while_unavailable,
 )
+from nightwire.flows.engine.past import ALERTS, EXPIRED, Past
 from nightwire.flows.engine.plan import Plan, Written
 from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.model import ENDS
 from nightwire.schemas.topics import flow_state
 
 BATCH = 500
@@ -48,16 +60,23 @@ class PartRunner(Restarting):
         worker: Name of this process.
         plan: What to do at first.
         takeover: After a crash, how long until another worker has its partitions. [s]
+        archive: URL of what has what Kafka has forgotten; None where nothing has.
     """
 
-    def __init__(self, bootstrap: str, worker: str, plan: Plan, takeover: float) -> None:
+    def __init__(
+        self, bootstrap: str, worker: str, plan: Plan, takeover: float, archive: str | None = None
+    ) -> None:
         super().__init__(f"flow-{plan.flow.name}-{plan.at}")
-        self._kafka, self.plan, self._takeover = bootstrap, plan, takeover
+        self._kafka, self.plan, self._takeover, self._archive = bootstrap, plan, takeover, archive
         self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
 
     def session(self, worked: Callable[[], None]) -> None:
         """Work until it is time to leave."""
-        Session(self._kafka, self._id, self, self._takeover).run(self.leaving, worked)
+        past = Past(ArchiveClient(self._archive, login(self._kafka)) if self._archive else None)
+        try:
+            Session(self._kafka, self._id, self, self._takeover, past).run(self.leaving, worked)
+        finally:
+            past.close()
 
 
 class Session:
@@ -68,10 +87,12 @@ class Session:
         name: Of the transactions: who begins with it ends those of a predecessor.
         part: Whose plan is run.
         takeover: As for `PartRunner`. [s]
+        past: Gives what Kafka has forgotten.
     """
 
-    def __init__(self, bootstrap: str, name: str, part: PartRunner, takeover: float) -> None:
+    def __init__(self, bootstrap: str, name: str, part: PartRunner, takeover: float, past: Past) -> None:
         self._bootstrap, self._name, self._part, self._takeover = bootstrap, name, part, takeover
+        self._past, self._positions = past, GroupOffsets(bootstrap)
         self._plan = part.plan
         self._accounts = OffsetAccounts(self._plan.flow.group)
         self._starts: dict[TopicPartition, int] = {}
@@ -79,7 +100,6 @@ class Session:
 
     def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
         """Work until *leave*; *worked* is called behind each batch."""
-        sink = _transactional(self._bootstrap, self._name)
         source = consumer(
             self._bootstrap,
             group=self._plan.flow.group,
@@ -90,24 +110,28 @@ class Session:
         )
         try:
             self._subscribe(source)
+            sink = transactional(self._bootstrap, self._name)  # the group forms meanwhile
             while not leave.is_set():
                 self._follow_plan(source)
-                messages = self._ours(source, records(source.consume(BATCH, POLL)))
+                messages = self._archived(source)
+                wait = 0.0 if messages else POLL
+                messages += self._ours(source, records(source.consume(BATCH, wait)))
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
         finally:
+            self._positions.keep(())
             source.close()
 
     def _follow_plan(self, source: Consumer) -> None:
-        """Take the newest plan; what windows hold goes along."""
+        """Take the newest plan; what its stones keep goes along."""
         if (plan := self._part.plan) is self._plan:
             return
         before, self._plan = self._plan, plan
-        for name, window in plan.windows.items():
-            if (old := before.windows.get(name)) is not None:
-                window.held = old.held
-        if {*plan.windows} - {*before.windows}:
+        for name, keeper in plan.keepers.items():
+            if type(old := before.keepers.get(name)) is type(keeper):
+                keeper.adopt(old)
+        if {*plan.keepers} - {*before.keepers}:
             self._restore()
         if plan.topics.keys() != before.topics.keys():
             self._subscribe(source)
@@ -118,6 +142,7 @@ class Session:
     def _assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Begin where the flow stopped; what is new begins as its source says, which is kept."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
+        go_on_in_queues(self._positions, known)
         for one in known:
             if one.offset < 0:
                 one.offset = self._start(source, one)
@@ -126,14 +151,37 @@ class Session:
             self._accounts.begin((one.topic, one.partition), one.offset)
         self._accounts.changed()
         self._restore()
+        forgotten = [one for one in known if one.topic.startswith(ALERTS)] if self._past.known else []
+        for one in forgotten:
+            one.offset = self._past.until(source, one)
         source.assign(known)
+        source.pause([one for one in forgotten if (one.topic, one.partition) in self._past.ends])
 
     def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Let *partitions* go: what was read of them is committed."""
         for one in partitions:
             self._next.pop((one.topic, one.partition), None)
             self._starts.pop((one.topic, one.partition), None)
+            self._past.ends.pop((one.topic, one.partition), None)
         source.unassign()
+
+    def _archived(self, source: Consumer) -> list[Message]:
+        """Return what comes next of what Kafka has forgotten; after the last, go on with Kafka."""
+        for here, end in [*self._past.ends.items()]:
+            if here[0] not in self._plan.topics:
+                continue
+            found, after = self._past.records(here, range(self._next[here], end))
+            if after < end:
+                return found
+            del self._past.ends[here]
+            if not found and self._next[here] < end:
+                missing = end - self._next[here]
+                self._accounts.count(here, end - 1, missing, rejected={EXPIRED: missing})
+                self._next[here] = self._starts[here] = end
+            source.resume([TopicPartitionOffset(*here)])
+            if found:
+                return found
+        return []
 
     def _ours(self, source: Consumer, messages: list[Message]) -> list[Message]:
         """Return the records that are ours, and new.
@@ -156,20 +204,29 @@ class Session:
     def _start(self, source: Consumer, one: TopicPartitionOffset) -> int:
         low, high = source.get_watermark_offsets(one, timeout=10)
         node = self._plan.flow.sources.get(self._plan.topics.get(one.topic, ""))
-        return int(high if node is not None and node.begin == "end" else low)
+        begin = "start" if node is None else node.begin
+        if begin in ENDS:
+            return int(high if begin == "end" else low)
+        at = milliseconds(parse_since(begin), datetime.now(UTC))
+        first = self._past.first(source, one, at)
+        return int(high if first is None else first)
 
     def _restore(self) -> None:
-        """Read what windows hold: another worker may have kept it until now."""
-        windows = self._plan.windows
-        if not windows:
+        """Read what stones keep: another worker may have kept it until now."""
+        keepers = self._plan.keepers
+        if not keepers:
             return
-        state: dict[str, dict[str, bytes]] = {name: {} for name in windows}
+        state: dict[str, dict[str, bytes]] = {name: {} for name in keepers}
         for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
             stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
-            if stone in state and (value := message.value()) is not None:
+            if stone not in state:
+                continue
+            if (value := message.value()) is None:
+                state[stone].pop(key, None)
+            else:
                 state[stone][key] = value
-        for name, window in windows.items():
-            window.restore(state[name])
+        for name, keeper in keepers.items():
+            keeper.restore(state[name])
 
     def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
         """Write what becomes of *messages*, and that they are read, as one."""
@@ -199,6 +256,8 @@ class Session:
         self._accounts = OffsetAccounts(self._plan.flow.group)
         for here, offset in self._next.items():
             self._accounts.begin(here, offset)
+            if here in self._past.ends:
+                continue  # the archive gives it again
             with suppress(KafkaException):
                 source.seek(TopicPartitionOffset(*here, offset))
         self._accounts.changed()
@@ -221,14 +280,17 @@ class Session:
         writer.serve(0)
 
 
-def _transactional(bootstrap: str, name: str) -> Producer:
+def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
+    """Return the producer of transactions *name*; who had that name before is fenced off."""
     made = producer(
         bootstrap,
+        client=client,
         transactional_id=name,
         transaction_timeout_ms=TRANSACTION_TIMEOUT,
         delivery_timeout_ms=TRANSACTION_TIMEOUT,
         linger_ms=1,
     )
+    made.list_topics(timeout=30)  # without a connection it would ask again after half a second
     made.init_transactions(30)
     return made
 
@@ -249,3 +311,29 @@ def records(messages: list[Message]) -> list[Message]:
 def place(message: Message) -> TopicPartition:
     """Return topic and partition of *message*."""
     return str(message.topic()), message.partition() or 0
+
+
+def accounts_of(bootstrap: str, queue: str, position: int, end: int) -> OffsetAccounts:
+    """Return the accounts of who reads *queue* from *position* on; it ends at *end*.
+
+    What they hold is not counted again, unless it lies behind the end: then it is of an older queue
+    of that name, which was deleted.
+    """
+    counted = [one for one in read_accounts(bootstrap) if one.stage == queue]
+    known = [] if any(one.last >= end for one in counted) else counted
+    return OffsetAccounts(queue, known, positions={(queue, 0): position})
+
+
+def go_on_in_queues(positions: GroupOffsets, known: list[TopicPartitionOffset]) -> None:
+    """Move those of *known* that are queues to where any reader of them was.
+
+    A stone's queue is read by the flow's group, a terminal's by its own: one that becomes the other
+    goes on.
+    """
+    for one in known:
+        kind, _, names = one.topic.partition(".")
+        if kind != "flow":
+            continue
+        for group in (f"flow.{names.partition('.')[0]}", one.topic):
+            found = positions.committed(group, [(one.topic, one.partition)])
+            one.offset = max(one.offset, *found.values(), -1)

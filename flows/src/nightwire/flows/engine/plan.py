@@ -10,9 +10,13 @@ from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.delivery import TransformWriter
 from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
+from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
+from nightwire.flows.engine.join import JoinRunner
+from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
-from nightwire.flows.engine.window import EVENT_SCHEMA, WindowRunner
-from nightwire.flows.model import ELSE, Edge, EventType, Flow, Stone, router_conditions, transform_of
+from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
+from nightwire.flows.engine.window import WindowRunner
+from nightwire.flows.model import ELSE, RETURNS, Edge, EventType, Flow, Stone, router_conditions, transform_of
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
 
 LARGEST = MAX_MESSAGE - (1 << 10)
@@ -26,13 +30,13 @@ class Written:
     Attributes:
         outputs: Events and the topics that they go to.
         dead: Records that no stone could use, by index, and why.
-        state: What windows keep from now on, by stone and object.
+        state: What stones keep from now on, by stone and key; None: nothing more of it.
         rejected: By index, the stone that let the record go no further.
     """
 
     outputs: list[tuple[str, Event]] = field(default_factory=list)
     dead: dict[int, str] = field(default_factory=dict)
-    state: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    state: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
     rejected: dict[int, str] = field(default_factory=dict)
 
     def fate(self, at: int, delivered: Collection[int]) -> dict[str, Any]:
@@ -76,7 +80,10 @@ class Plan:
             else:
                 inbox.setdefault(node, []).append(event)
         for name, runner in self.runners.items():
-            if events := distinct(inbox.pop(name, [])):
+            events = inbox.pop(name, [])
+            if len(self.flow.stones[name].inputs) > 1:
+                events = distinct(events)
+            if events:
                 self._run(name, runner, events, inbox, written)
         return written
 
@@ -99,7 +106,7 @@ class Plan:
         if not followers:
             written.rejected |= dict.fromkeys((one.at for one in events), f"{node}.{port}" if port else node)
         for one in followers:
-            if one.name in self.runners:
+            if one.name in self.runners and one.kind != "join":
                 inbox.setdefault(one.name, []).extend(events)
             else:
                 topic = one.options["topic"] if one.kind == "topic" else self.flow.queue(one.name)
@@ -110,9 +117,9 @@ class Plan:
                         written.outputs.append((topic, event))
 
     @property
-    def windows(self) -> Mapping[str, WindowRunner]:
-        """Its windows, by stone."""
-        return {name: one for name, one in self.runners.items() if isinstance(one, WindowRunner)}
+    def keepers(self) -> Mapping[str, Keeper[Any]]:
+        """Its stones that keep something, by name."""
+        return {name: one for name, one in self.runners.items() if isinstance(one, Keeper)}
 
 
 def inside(flow: Flow, at: str) -> list[Stone]:
@@ -128,7 +135,7 @@ def queues(flow: Flow) -> list[str]:
 def _apart(flow: Flow, stone: Stone) -> bool:
     if stone.about.terminal:
         return stone.about.outside
-    return any(flow.at(edge.node) != stone.at for edge in stone.inputs)
+    return stone.kind == "join" or any(flow.at(edge.node) != stone.at for edge in stone.inputs)
 
 
 def compile_part(
@@ -175,7 +182,11 @@ def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry:
             return TransformRunner(
                 transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)
             )
-        case "window":
-            number = registry.register(f"{flow.queue(stone.name)}-value", EVENT_SCHEMA)
-            return WindowRunner(flow.name, stone, survey(of), decoder, number)
+        case "window" | "join":
+            made = JOIN_SCHEMA if stone.kind == "join" else WINDOW_SCHEMA
+            number = registry.register(f"{flow.queue(stone.name)}-{stone.kind}-value", made)
+            kept = (flow.name, stone, survey(of), decoder, number)
+            if stone.kind == "window":
+                return WindowRunner(*kept)
+            return JoinRunner(*kept, returns=any(types[one].kind == RETURNS for one in stone.inputs))
     return SplitRunner()

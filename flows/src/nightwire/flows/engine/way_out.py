@@ -13,11 +13,11 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import (
     OffsetAccounts,
-    read_accounts,
     send_message_to_dead_letters,
     write_account,
 )
 from nightwire.core.kafka import (
+    GroupOffsets,
     TopicPartition,
     Writer,
     consumer,
@@ -26,7 +26,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import place, records
+from nightwire.flows.engine.part import accounts_of, go_on_in_queues, place, records
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
@@ -96,6 +96,7 @@ class WayOut(Restarting):
                     terminal.close()
         finally:
             source.close()
+            held.positions.keep(())
 
     def _step(self, held: "Held", terminal: Terminal, stone: Stone) -> None:
         """Hand over the next event, if there is one; where it is not taken, it comes again."""
@@ -126,7 +127,7 @@ class WayOut(Restarting):
         """Hand *message* over; return why it was not taken."""
         try:
             event = event_of(message)
-            terminal.deliver(view(event.value, event.identity, self._flow, self._decoder))
+            terminal.deliver(view(event.value, event.identity, self._flow, self._decoder, event.written))
         except (Unavailable, Refused, SchemaError) as error:
             return error
         except Exception as error:
@@ -161,18 +162,19 @@ class Held:
         self._writer = Writer(producer(bootstrap))
         self._accounts = OffsetAccounts(queue)
         self.next: dict[TopicPartition, int] = {}
+        self.positions = GroupOffsets(bootstrap)
         self._kept: dict[TopicPartition, int] = {}
         self._since = time.monotonic()
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Begin where the terminal stopped; what its accounts hold is not counted again."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
+        go_on_in_queues(self.positions, known)
         for one in known:
-            if one.offset < 0:
-                one.offset = source.get_watermark_offsets(one, timeout=10)[0]
+            low, high = source.get_watermark_offsets(one, timeout=10)
+            one.offset = low if one.offset < 0 else one.offset
             self.next[one.topic, one.partition] = self._kept[one.topic, one.partition] = one.offset
-        counted = read_accounts(self._kafka)
-        self._accounts = OffsetAccounts(self._queue, counted, positions=self.next)
+            self._accounts = accounts_of(self._kafka, self._queue, one.offset, high)
         source.assign(known)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:

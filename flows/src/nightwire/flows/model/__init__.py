@@ -1,13 +1,17 @@
 """Flows as values: text, graph, types of edges.  Pure."""
 
-from nightwire.flows.model.check import EventType, check, router_conditions, transform_of
-from nightwire.flows.model.flow import ELSE, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.kinds import KINDS, seconds
+from nightwire.flows.model.check import MOST_HELD, EventType, check, router_conditions, transform_of
+from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
+from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds, without_passwords
 from nightwire.flows.model.parse import parse
 
 __all__ = [
+    "ALERTS",
     "ELSE",
+    "ENDS",
     "KINDS",
+    "MOST_HELD",
+    "RETURNS",
     "Edge",
     "EventType",
     "Flow",
@@ -19,4 +23,5 @@ __all__ = [
     "router_conditions",
     "seconds",
     "transform_of",
+    "without_passwords",
 ]

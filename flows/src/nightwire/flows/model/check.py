@@ -1,16 +1,18 @@
 """A flow held against its site: topics that there are, schemas of their alerts.  Pure."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nightwire.filters.language import FilterError, compile_sql, missing_names, schema_names
 from nightwire.filters.model import Transform, light_form
-from nightwire.flows.model.flow import ELSE, Edge, Flow, FlowError, Stone
-from nightwire.flows.model.kinds import seconds
+from nightwire.flows.model.flow import ELSE, Edge, Flow, FlowError, Source, Stone
+from nightwire.flows.model.kinds import ALERTS, JOINS, RETURNS, VOEVENTS, WINDOWS, seconds
 from nightwire.schemas import SchemaError, derived_schema, meant, surveys
 from nightwire.schemas.topics import COMPACTED, DEAD_LETTERS, NameError_, settings
+from nightwire.schemas.topics import VOEVENTS as VOEVENTS_TOPIC
 
 Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 """The known schemas of a survey's alerts, the newest first."""
@@ -23,13 +25,15 @@ CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state
 
 @dataclass(frozen=True)
 class EventType:
-    """What goes along an edge: alerts of a survey, or, with an empty one, what a window says.
+    """What goes along an edge.
 
     Attributes:
-        survey: Whose alerts.
+        kind: What events are, as `Kind.looks` has it.
+        survey: Whose alerts they are, or are about.
         schemas: Those that they may have; none where none is known.
     """
 
+    kind: str = ALERTS
     survey: str = ""
     schemas: tuple[Mapping[str, Any], ...] = ()
 
@@ -51,26 +55,29 @@ def transform_of(stone: Stone, survey: str) -> Transform:
     return Transform(tuple(drop), tuple(means))
 
 
-def check(flow: Flow, topics: Collection[str], schemas: Schemas) -> dict[Edge, EventType]:
+def check(
+    flow: Flow, topics: Collection[str], schemas: Schemas, others: Collection[Flow] = ()
+) -> dict[Edge, EventType]:
     """Return what goes along each edge.
 
     Args:
         flow: A flow.
         topics: Names of the topics that there are.
         schemas: Those of a survey's alerts, as far as they are known.
+        others: The flows beside which it runs.
 
     Raises:
         FlowError: Something does not fit; says where and why.
     """
-    wrong = [*_unknown_topics(flow, topics)]
+    wrong = [*_unknown_topics(flow, topics), *_cycles(flow, others)]
     types: dict[Edge, EventType] = {}
     for source in flow.sources.values():
         if source.survey and source.survey not in surveys():
             near = meant(source.survey, surveys())
-            wrong.append(f"line {source.line}: nobody has described survey {source.survey!r}{near}")
+            line = source.line("survey" if "survey" in source.lines else "topic")
+            wrong.append(f"line {line}: nobody has described survey {source.survey!r}{near}")
         else:
-            known = (*schemas(source.survey),) if source.survey else ()
-            types[Edge(source.name)] = EventType(source.survey, known)
+            types[Edge(source.name)] = _given(source, schemas)
     for stone in flow.stones.values():
         given = [types[edge] for edge in stone.inputs if edge in types]
         misfits = [*_misfits(stone, given)]
@@ -82,22 +89,50 @@ def check(flow: Flow, topics: Collection[str], schemas: Schemas) -> dict[Edge, E
     return types
 
 
+def _given(source: Source, schemas: Schemas) -> EventType:
+    """Return what a source gives."""
+    if source.topic == VOEVENTS_TOPIC:
+        return EventType(VOEVENTS)
+    if source.topic.startswith("returns."):
+        return EventType(RETURNS, source.survey)
+    return EventType(ALERTS, source.survey, (*schemas(source.survey),) if source.survey else ())
+
+
 def _unknown_topics(flow: Flow, topics: Collection[str]) -> Iterator[str]:
     for source in flow.sources.values():
         if source.topic not in topics:
-            yield f"line {source.line}: no topic {source.topic}{meant(source.topic, topics)}"
-    read = {one.topic for one in flow.sources.values()}
+            yield f"line {source.line('topic')}: no topic {source.topic}{meant(source.topic, topics)}"
     for stone in flow.stones.values():
         topic = stone.options.get("topic", "")
-        if stone.kind != "topic":
+        if stone.kind not in {"topic", "bridge"}:
             continue
         where = f"line {stone.lines.get('topic', 1)}:"
         if topic in CONTROL or topic.split(".")[0] in CONTROL_KINDS or topic.startswith("_"):
             yield f"{where} {topic} is no flow's to write"
-        elif topic in read:
-            yield f"{where} a cycle: the flow reads {topic}"
-        elif topic not in topics and not _can_be_made(topic):
+        elif stone.kind == "topic" and topic not in topics and not _can_be_made(topic):
             yield f"{where} no topic {topic}{meant(topic, topics)}; make it, or write broker.NAME.STREAM"
+
+
+def _cycles(flow: Flow, others: Collection[Flow]) -> Iterator[str]:
+    """Yield how what *flow* writes comes back to it."""
+    for stone in flow.stones.values():
+        if stone.kind == "topic" and (way := _way_back(stone.options["topic"], flow, others)):
+            by = f", by way of {' → '.join(way)}" if len(way) > 1 else ""
+            yield f"line {stone.lines.get('topic', 1)}: a cycle: the flow reads {way[-1]}{by}"
+
+
+def _way_back(topic: str, flow: Flow, others: Collection[Flow]) -> list[str]:
+    """Return the flows and topics from *topic* to one that *flow* reads; empty: there is no way."""
+    ways, seen = deque([[topic]]), {topic}
+    while ways:
+        way = ways.popleft()
+        if way[-1] in flow.reads:
+            return way
+        for other in others:
+            if other.name != flow.name and way[-1] in other.reads:
+                ways.extend([*way, other.name, written] for written in sorted(other.writes - seen))
+                seen |= other.writes
+    return []
 
 
 def _can_be_made(topic: str) -> bool:
@@ -107,24 +142,32 @@ def _can_be_made(topic: str) -> bool:
         return False
 
 
-def _misfits(stone: Stone, given: Iterable[EventType]) -> Iterator[str]:
+def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
     """Yield why what comes to *stone* does not fit."""
-    line, types = stone.lines.get("from", 1), [*given]
-    if stone.about.alerts and not all(one.survey for one in types):
-        why = f'a {stone.kind} wants alerts of a survey: name it at the source as survey = "…"'
-        yield f"line {line}: stone {stone.name}: {why} (what windows say are none)"
+    line, looks = stone.lines.get("from", 1), stone.about.looks
+    if bad := [one for one in given if looks and (one.kind not in looks or not _is_known(one))]:
+        why = ' of a survey: name it at the source as survey = "…"'
+        why = why if bad[0].kind in looks else f", not {bad[0].kind}"
+        yield f"line {line}: stone {stone.name}: a {stone.kind} wants {' or '.join(sorted(looks))}{why}"
         return
-    if len({one.survey for one in types}) > 1:
-        kinds = ", ".join(sorted({one.survey or "what a window says" for one in types}))
-        yield f"line {line}: stone {stone.name}: {kinds} do not go together"
+    if stone.kind == "join" and not any(one.kind == ALERTS for one in given):
+        yield f"line {line}: stone {stone.name}: a join wants alerts, and returns beside them or none"
+    if len(kinds := {(one.kind if stone.kind != "join" else ALERTS, one.survey) for one in given}) > 1:
+        names = ", ".join(sorted(f"{kind} of {survey or 'no survey'}" for kind, survey in kinds))
+        yield f"line {line}: stone {stone.name}: {names} do not go together"
         return
-    for one in types[:1]:
+    for one in given[:1]:
         yield from _wrong_options(stone, one)
+    alerts = [one for one in given if one.kind == ALERTS and one.survey]
     for key, text in _conditions(stone):
-        for one in types if stone.about.alerts else ():
+        for one in alerts:
             yield from (
                 f"line {stone.lines.get(key, line)}: {ONE_LINE.sub('', why)}" for why in _faults(text, one)
             )
+
+
+def _is_known(given: EventType) -> bool:
+    return given.survey != "" or given.kind == VOEVENTS
 
 
 def _conditions(stone: Stone) -> Iterator[tuple[str, str]]:
@@ -153,6 +196,8 @@ def _wrong_options(stone: Stone, given: EventType) -> Iterator[str]:
     """Yield what is wrong in the options of *stone*, taken together."""
     if stone.kind == "window":
         found = _wrong_window(stone)
+    elif stone.kind == "join":
+        found = _wrong_join(stone)
     elif stone.kind == "router":
         found = _wrong_values(stone.options["values"])
     else:
@@ -169,6 +214,15 @@ def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
         yield "within", "within is longer than a day"
     if "above" in options and "below" in options:
         yield "below", "above and below: a window has one threshold"
+
+
+def _wrong_join(stone: Stone) -> Iterator[tuple[str, str]]:
+    if (by := stone.options.get("by", "object_id")) not in JOINED_BY:
+        yield "by", f"by = {by!r} is none of {', '.join(JOINED_BY)}"
+    if seconds(stone.options["within"]) > MOST_JOINED:
+        yield "within", "within is longer than five days"
+    if not 0 < stone.options.get("most", 1) <= MOST_HELD:
+        yield "most", f"most is none of 1 to {MOST_HELD}"
 
 
 def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
@@ -192,14 +246,21 @@ def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]
 
 
 DAY = 86_400.0  # [s]
+MOST_JOINED = 5 * DAY
+"""Longest time of a join: what it holds is kept for seven days. [s]"""
+JOINED_BY = ("object_id", "id")
+MOST_HELD = 1000
+"""Most alerts that a window or a join holds of one object: the newest."""
 
 
 def _outcome(stone: Stone, given: EventType) -> EventType:
     """Return what leaves *stone*."""
     if stone.kind == "window":
-        return EventType()
+        return EventType(WINDOWS)
+    if stone.kind == "join":
+        return EventType(JOINS)
     if stone.kind != "transform":
         return given
     transform = transform_of(stone, given.survey)
     made = (derived_schema(one, transform.drop, transform.fields()) for one in given.schemas)
-    return EventType(given.survey, tuple(made))
+    return EventType(given.kind, given.survey, tuple(made))

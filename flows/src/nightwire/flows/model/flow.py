@@ -12,6 +12,10 @@ ELSE = "else"
 """The port of a router for what has none of its values."""
 
 
+ENDS = ("start", "end")
+"""Where a topic begins and ends: all other beginnings are times."""
+
+
 class FlowError(MendableError):
     """A flow cannot be.
 
@@ -32,9 +36,10 @@ class Source:
         name: Its name in the flow.
         topic: Its name in Kafka.
         survey: Whose alerts lie there; empty where nobody says.
-        begin: Where it begins that was never read: ``start`` or ``end``.
+        begin: Where it begins that was never read: ``start``, ``end``, or at a time, which the
+            archive knows where Kafka has forgotten it.
         at: The worker that reads it; empty for any.
-        line: Where it stands in the text.
+        lines: The lines of its keys, and its own under the empty name.
     """
 
     name: str
@@ -42,7 +47,11 @@ class Source:
     survey: str = ""
     begin: str = "end"
     at: str = ""
-    line: int = 0
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def line(self, key: str) -> int:
+        """Return the line of *key*, else its own."""
+        return self.lines.get(key) or self.lines.get("", 1)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,16 @@ class Flow:
     name: str
     sources: Mapping[str, Source]
     stones: Mapping[str, Stone]
+
+    @property
+    def reads(self) -> set[str]:
+        """The topics that it reads."""
+        return {one.topic for one in self.sources.values()}
+
+    @property
+    def writes(self) -> set[str]:
+        """The topics of this Kafka in which it ends."""
+        return {one.options["topic"] for one in self.stones.values() if one.kind == "topic"}
 
     @property
     def group(self) -> str:

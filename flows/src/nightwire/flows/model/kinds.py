@@ -1,5 +1,6 @@
 """The kinds of stones, and what each asks for.  Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -13,14 +14,14 @@ class Kind:
     Attributes:
         needs: Its options and their types, which have to be given.
         takes: … which may be given.
-        alerts: Whether it looks into alerts, so that others' events do not fit.
+        looks: What it looks into, so that other events do not fit; nothing where any fit.
         terminal: Whether events end there.
         outside: Whether they leave Kafka there, at least once.
     """
 
     needs: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
     takes: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
-    alerts: bool = False
+    looks: frozenset[str] = frozenset()
     terminal: bool = False
     outside: bool = False
 
@@ -28,8 +29,14 @@ class Kind:
 Types = type | tuple[type, ...]
 
 
-def _outside(needs: Mapping[str, Types], **takes: Types) -> Kind:
-    return Kind(needs, {**PATIENCE, **takes}, terminal=True, outside=True)
+ALERTS, RETURNS, VOEVENTS = "alerts", "returns", "VOEvents"
+WINDOWS, JOINS = "what windows say", "what joins say"
+"""What goes along an edge."""
+ALERTS_ALONE = frozenset({ALERTS})
+
+
+def _outside(needs: Mapping[str, Types], looks: frozenset[str] = frozenset(), **takes: Types) -> Kind:
+    return Kind(needs, {**PATIENCE, **takes}, looks, terminal=True, outside=True)
 
 
 PATIENCE: Mapping[str, type] = {"give_up": str}
@@ -39,26 +46,39 @@ FUNCTIONS = ("count", "mean", "min", "max", "sum")
 NUMBER = (int, float)
 
 KINDS: Mapping[str, Kind] = {
-    "filter": Kind({"where": str}, alerts=True),
-    "transform": Kind(takes={"drop": list, "means": list, "lite": bool}, alerts=True),
-    "router": Kind({"by": str, "values": list}, alerts=True),
+    "filter": Kind({"where": str}, looks=ALERTS_ALONE),
+    "transform": Kind(takes={"drop": list, "means": list, "lite": bool}, looks=ALERTS_ALONE),
+    "router": Kind({"by": str, "values": list}, looks=ALERTS_ALONE),
     "split": Kind(),
     "window": Kind(
         {"within": str, "function": str},
         {"by": str, "value": str, "above": NUMBER, "below": NUMBER},
-        alerts=True,
+        looks=ALERTS_ALONE,
     ),
+    "join": Kind({"within": str}, {"by": str, "most": int}, frozenset({ALERTS, RETURNS})),
     "topic": Kind({"topic": str}, terminal=True),
     "webhook": _outside({"url": str}, secret=str),
     "slack": _outside({"url": str, "text": str}),
     "email": _outside({"to": (str, list)}, subject=str, text=str),
     "file": _outside({"path": str}),
     "database": _outside({"database": str, "table": str}),
+    "vtp": _outside({"to": str}, frozenset({ALERTS, VOEVENTS})),
+    "tom": _outside(
+        {"url": str, "token": str, "facility": str, "observation_type": str, "parameters": dict},
+        ALERTS_ALONE,
+    ),
+    "bridge": Kind(
+        {"kafka": str, "topic": str}, {"user": str, "password": str, "tls": bool}, terminal=True, outside=True
+    ),
 }
 
 SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
+SECRETS = ("token", "password")
+"""Options that name variables, and hold nothing themselves."""
+PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
+"""A name and a password in a URL."""
 TEXTS = ("drop", "means", "to")
 """Options that may be lists, and then of texts."""
 
@@ -78,6 +98,9 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
 
 
 def _wrong_text(name: str, value: object) -> str | None:
+    told = not str(value).startswith("env:")
+    if (name in SECRETS and told) or (name == "database" and PASSWORD.search(str(value))):
+        return f'{name} holds a secret, which all could read: write {name} = "env:NIGHTWIRE_FLOW_…"'
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
     if name == "url" and not str(value).startswith(("https://", "http://", "env:")):
@@ -97,3 +120,8 @@ def seconds(text: str) -> float:
         ValueError: It is none.
     """
     return parse_duration(text).total_seconds()
+
+
+def without_passwords(text: str) -> str:
+    """Return *text* with stars for the passwords of its URLs."""
+    return PASSWORD.sub(r"\1:***@", text)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from nightwire.flows.model.flow import Edge, Flow, FlowError, Source, Stone
+from nightwire.consumers.source import parse_since
+from nightwire.flows.model.flow import ENDS, Edge, Flow, FlowError, Source, Stone
 from nightwire.flows.model.kinds import KINDS, SHARED, wrong_option
 from nightwire.schemas import meant
 from nightwire.schemas.topics import NAME
@@ -110,14 +111,25 @@ def _sources(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objectio
         if not values.get("topic"):
             wrong.add(lines.of(where), f"source {name} has no topic")
             continue
-        if values.get("begin", "end") not in {"start", "end"}:
-            wrong.add(lines.of(where, "begin"), f"begin = {values['begin']!r} is neither start nor end")
+        if why := _wrong_begin(values.get("begin", "end"), values["topic"]):
+            wrong.add(lines.of(where, "begin"), f"begin = {values['begin']!r} {why}")
         if values["topic"] in {one.topic for one in sources.values()}:
             wrong.add(lines.of(where, "topic"), f"{values['topic']} is a source already")
         survey = SURVEY_TOPIC.fullmatch(values["topic"])
         values.setdefault("survey", survey[1] if survey else "")
-        sources[name] = Source(name, line=lines.of(where), **values)
+        sources[name] = Source(name, lines=lines.keys_of(where), **values)
     return sources
+
+
+def _wrong_begin(begin: str, topic: str) -> str | None:
+    """Return why a source of *topic* cannot begin there; None where it can."""
+    if begin in ENDS:
+        return None
+    try:
+        parse_since(begin)
+    except ValueError as error:
+        return f"is neither start nor end nor a time: {error}"
+    return None if topic.startswith("alerts.") else "is a time: only topics alerts.SURVEY have a past"
 
 
 def _stones(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objections) -> dict[str, Stone]:

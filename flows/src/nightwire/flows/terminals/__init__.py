@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Protocol
 
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, view
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret, view
 
-__all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "view"]
+__all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "secret", "view"]
 
 
 class Terminal(Protocol):
@@ -41,20 +41,29 @@ class Limits:
 
 
 def open_terminal(stone: Stone, limits: Limits) -> Terminal:
-    """Return the terminal that *stone* describes."""
+    """Return the terminal that *stone* describes; its option ``survey`` says whose alerts come."""
+    from nightwire.flows.terminals.http import Outside
     from nightwire.flows.terminals.mail import Mail
     from nightwire.flows.terminals.webhook import Webhook
 
     given = stone.options
     match stone.kind:
         case "webhook":
-            return Webhook(given["url"], limits.inside, given.get("secret", ""))
+            return Webhook(given["url"], Outside(limits.inside), given.get("secret", ""))
         case "slack":
-            return Webhook(given["url"], limits.inside, template=given["text"])
+            return Webhook(given["url"], Outside(limits.inside), template=given["text"])
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
             texts = {"subject": given.get("subject"), "template": given.get("text")}
             return Mail(to, **{name: text for name, text in texts.items() if text})
+        case "vtp":
+            from nightwire.flows.terminals.vtp import Vtp
+
+            return Vtp(given["to"], given.get("survey", ""), stone.name)
+        case "tom":
+            from nightwire.flows.terminals.tom import Tom
+
+            return Tom(given["url"], given["token"], given["survey"], given, Outside(limits.inside))
     from nightwire.flows.terminals.stores import Lines, Rows
 
     if stone.kind == "file":

@@ -6,7 +6,7 @@ request forgery).  Redirects are not followed for the same reason.
 
 import ipaddress
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import httpx
@@ -29,12 +29,12 @@ class PinnedUrl:
     url: httpx.URL
     address: str
 
-    def request(self, body: bytes, headers: dict[str, str]) -> httpx.Request:
-        """Return a POST of *body* to the address, with the host's own name in it."""
+    def request(self, body: bytes, headers: Mapping[str, str], method: str = "POST") -> httpx.Request:
+        """Return a request with *body* to the address, with the host's own name in it."""
         port = f":{self.url.port}" if self.url.port else ""
         literal = f"[{self.address}]" if ":" in self.address else self.address
         return httpx.Request(
-            "POST",
+            method,
             self.url.copy_with(host=literal),
             headers={"host": f"{self.url.host}{port}", **headers},
             content=body,

@@ -2,6 +2,7 @@
 
 import os
 import smtplib
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -40,8 +41,9 @@ class Mail:
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with smtplib.SMTP(host, int(port), timeout=TIMEOUT) as server:
+                server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
-                    server.starttls()
+                    server.starttls(context=ssl.create_default_context())
                 server.send_message(self.message(event))
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Any
 
-from nightwire.schemas import AlertDecoder
+from nightwire.schemas import AlertDecoder, records
 
 BEFORE = "env:"
 PREFIX = "NIGHTWIRE_FLOW_"
@@ -34,11 +34,15 @@ class EventView:
         identity: Tells it apart from all others, through all attempts: the idempotency key.
         flow: Which flow sends it.
         fields: What it says.
+        written: When its record was written. [ms since 1970]
+        document: The VOEvent that it is, byte for byte; empty for others.
     """
 
     identity: str
     flow: str
     fields: Mapping[str, Any]
+    written: int = 0
+    document: bytes = b""
 
     def body(self) -> bytes:
         """Return it as JSON."""
@@ -62,14 +66,16 @@ class FieldTemplate(Template):
     braceidpattern = r"(?a:[_A-Za-z][\w.]*)"
 
 
-def view(value: bytes, identity: str, flow: str, decoder: AlertDecoder) -> EventView:
+def view(value: bytes, identity: str, flow: str, decoder: AlertDecoder, written: int = 0) -> EventView:
     """Return the event that *value* holds: without its stamps, NaN as null.
 
     Raises:
         DecodeError: It holds none.
         RegistryAwayError: Its schema cannot be had just now.
     """
-    return EventView(identity, flow, _plain(decoder.decode(value).alert))
+    found = decoder.decode(value)
+    document = found.alert["raw"] if found.schema_id == records.VOEVENT.schema_id else b""
+    return EventView(identity, flow, _plain(found.alert), written, document)
 
 
 def _plain(value: Any) -> Any:

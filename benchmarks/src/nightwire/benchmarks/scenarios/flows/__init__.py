@@ -1,0 +1,1 @@
+"""The scenario `flows`: what a stone costs, and a graph that changes under load."""

@@ -1,0 +1,117 @@
+"""What a stone keeps by key between alerts, in the topic `flow-state.FLOW`, and for how long.
+
+A key whose last sample is too old is let go by the worker that had a part in it: its tombstone is
+written beside what others keep.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from nightwire.flows.engine.events import Event
+from nightwire.flows.model import Stone
+from nightwire.schemas import AlertDecoder, AlertTable, RegistryAwayError, SchemaError, Survey
+
+
+class Kept(Protocol):
+    """What is kept of a key."""
+
+    @property
+    def newest(self) -> float:
+        """The time of the newest sample, as the stone counts it."""
+        ...
+
+    def encoded(self) -> bytes:
+        """Return it as it is kept."""
+        ...
+
+
+Held = TypeVar("Held", bound=Kept)
+
+
+@dataclass
+class Keeper(Generic[Held]):
+    """Keeps something of each object.
+
+    Attributes:
+        flow: Name of the flow.
+        stone: What it is to do.
+        survey: Whose alerts.
+        decoder: Reads them.
+        schema_id: Of the events that it makes.
+        held: What it keeps, by key: filled from Kafka when partitions are assigned.
+    """
+
+    flow: str
+    stone: Stone
+    survey: Survey
+    decoder: AlertDecoder
+    schema_id: int
+    held: dict[str, Held] = field(default_factory=dict)
+    ours: set[str] = field(default_factory=set)
+    newest: float = 0.0
+    swept: float = 0.0
+
+    @property
+    @abstractmethod
+    def length(self) -> float:
+        """For how long a sample counts, in the stone's unit of time."""
+
+    @abstractmethod
+    def decoded(self, value: bytes) -> Held:
+        """Return what `Kept.encoded` gave."""
+
+    def restore(self, state: Mapping[str, bytes]) -> None:
+        """Hold what *state*, by key, says; others may have written parts of it."""
+        self.held, self.ours = {key: self.decoded(value) for key, value in state.items()}, set()
+
+    def adopt(self, other: "Keeper[Held]") -> None:
+        """Go on with what *other* held."""
+        self.held, self.ours = other.held, other.ours
+        self.newest, self.swept = other.newest, other.swept
+
+    def state(self, touched: Mapping[str, Held]) -> dict[str, bytes | None]:
+        """Return what is to be kept of *touched*; None for what is over."""
+        self.ours |= touched.keys()
+        self.newest = max([self.newest, *(one.newest for one in touched.values())])
+        over: list[str] = []
+        if self.newest >= self.swept + self.length:
+            self.swept, oldest = self.newest, self.newest - self.length
+            over = [key for key, one in self.held.items() if one.newest < oldest]
+        for key in over:
+            del self.held[key]
+        ended = self.ours.intersection(over)
+        self.ours -= ended
+        return {key: one.encoded() for key, one in touched.items()} | dict.fromkeys(ended)
+
+    def rows(self, events: Sequence[Event], names: Sequence[str]) -> Iterator[tuple[Event, Any]]:
+        """Yield *events* with the columns *names* of their alerts, or with why there is none.
+
+        Raises:
+            RegistryAwayError: Ask again later.
+        """
+        try:
+            found = self._rows(events, names)
+        except SchemaError as error:
+            if isinstance(error, RegistryAwayError):
+                raise
+            if len(events) == 1:
+                yield events[0], str(error)
+            for one in events if len(events) > 1 else ():
+                yield from self.rows([one], names)
+            return
+        yield from zip(events, found, strict=True)
+
+    def _rows(self, events: Sequence[Event], names: Sequence[str]) -> Iterable[Any]:
+        paths = AlertTable.fields(names, self.survey)
+        found = self.decoder.columns([one.value for one in events], paths, missing_ok=True)
+        for error in found.faults.values():
+            if isinstance(error, RegistryAwayError):
+                raise error
+        table = AlertTable(found.batch, self.survey)
+        rows: list[Any] = [str(found.faults.get(at, "no alert")) for at in range(len(events))]
+        columns = zip(*(table[name].items for name in names), strict=True)
+        for at, row in zip(found.rows, columns, strict=True):
+            rows[at] = row
+        return rows

@@ -1,0 +1,53 @@
+"""VTP: an event is a VOEvent, sent to a broker as its author."""
+
+from dataclasses import dataclass
+
+from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
+from nightwire.gateway import Author, Submission, alert_voevent, read_address
+from nightwire.schemas import survey
+
+PORT = 8098
+"""The port at which brokers take events from authors."""
+TIMEOUT = 10.0
+"""Longest wait for a connection, and for an answer. [s]"""
+
+
+@dataclass(frozen=True)
+class Vtp:
+    """Sends alerts as VOEvents, and VOEvents as they are.
+
+    Attributes:
+        broker: ``HOST:PORT`` that takes events from authors.
+        survey: Whose alerts; empty: VOEvents come in.
+        stone: Name of the terminal.
+    """
+
+    broker: str
+    survey: str
+    stone: str
+
+    def deliver(self, event: EventView) -> None:
+        """Send *event*; its bytes are the same in every attempt.
+
+        Raises:
+            Unavailable: It was not taken; asking again may help.
+            Refused: It will never be.
+        """
+        try:
+            author = Author(read_address(self.broker, PORT), timeout=TIMEOUT, patience=0.0)
+        except ValueError as error:
+            raise Refused(f"{self.broker!r} is no address: {error}") from error
+        receipt = author.send(Submission(event.identity, self._document(event)))
+        if receipt.verdict == "nak":
+            raise Refused(f"{self.broker} refuses it: {receipt.reason}")
+        if receipt.verdict != "ack":
+            raise Unavailable(str(receipt.reason))
+
+    def _document(self, event: EventView) -> bytes:
+        if not self.survey:
+            return event.document
+        view, topic = survey(self.survey).view(dict(event.fields)), f"flow.{event.flow}.{self.stone}"
+        return alert_voevent(view, survey=self.survey, topic=topic, written=event.written)
+
+    def close(self) -> None:
+        """Nothing is open."""
