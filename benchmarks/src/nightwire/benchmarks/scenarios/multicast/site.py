@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
 from typing import Any
+
+from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
 from nightwire.benchmarks.environment.processes import Child, python
@@ -23,6 +26,8 @@ PATIENCE = 90.0
 """Longest wait for anything. [s]"""
 SILENCE = 15.0
 """After so long without a record, a receiver ends. [s]"""
+SOURCES = 2
+"""So many write at once, at most."""
 STEP = 0.002
 """Records are written so often. [s]"""
 LOOPBACK = "127.0.0.1"
@@ -45,6 +50,9 @@ class Site:
         self._broker = self._started()
         self.bootstrap = self._broker.bootstrap
         self._numbers = iter(range(1, 1 << 16))
+        self._pool, self._producers = secrets.token_bytes(POOL), SimpleQueue[Producer]()
+        for _ in range(SOURCES):
+            self._producers.put(self._connected())
 
     @property
     def interface(self) -> str:
@@ -93,18 +101,19 @@ class Site:
                 client.await_ready()
             yield clients
 
-    def write(self, topic: str, count: int, size: int, rate: float) -> float:
-        """Write *count* records of *size* bytes at so many a second; return how long it took.
+    def write(self, topic: str, count: int, size: int, rate: float) -> None:
+        """Write *count* records of *size* bytes at so many a second.
 
         They are random, so that Kafka's compression makes them no smaller: datagrams have none.
         """
-        pool = secrets.token_bytes(POOL)
         begins = (number * size % (POOL - size) for number in range(count))
-        return self.write_values(topic, (pool[begin : begin + size] for begin in begins), rate)
+        self.write_values(topic, (self._pool[begin : begin + size] for begin in begins), rate)
 
-    def write_values(self, topic: str, values: Iterable[bytes], rate: float) -> float:
-        """Write *values* at so many a second; return how long it took."""
-        client, began = producer(self.bootstrap, linger_ms=1), time.perf_counter()
+    def write_values(self, topic: str, values: Iterable[bytes], rate: float) -> None:
+        """Write *values* at so many a second."""
+        client = self._producers.get()
+        client.list_topics(topic, timeout=PATIENCE)
+        began = time.perf_counter()
         for number, value in enumerate(values):
             if number % max(1, round(rate * STEP)) == 0:
                 time.sleep(max(0.0, began + number / rate - time.perf_counter()))
@@ -112,7 +121,7 @@ class Site:
             client.produce(topic, value)
         if client.flush(PATIENCE):
             raise RunError("Kafka did not take all records")
-        return time.perf_counter() - began
+        self._producers.put(client)
 
     def lose(self, hosts: Sequence[int], share: float, group: str) -> None:
         """Let *hosts* lose a share of what comes to a group; nothing is lost on the loopback."""
@@ -139,6 +148,14 @@ class Site:
         with Child(self.lan.on(host, command) if self.lan else command, log, talks=True) as child:
             self._context.role(child.process.pid, "receiver")
             yield WorkerClient(child)
+
+    def _connected(self) -> Producer:
+        """Return a producer that has written: its first record takes up to a second."""
+        client = producer(self.bootstrap, linger_ms=1)
+        client.produce(self.topic(), b"")
+        if client.flush(PATIENCE):
+            raise RunError("Kafka takes no record")
+        return client
 
     def _started(self) -> Broker:
         port, controller, self._lan_port = free_port(), free_port(), free_port()
