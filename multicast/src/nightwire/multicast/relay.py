@@ -19,7 +19,7 @@ from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Entry
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.multicast.outlet import NEVER, Outlet, Pace
-from nightwire.multicast.positions import Position, first_epoch, resumed
+from nightwire.multicast.positions import EPOCHS, Position, first_epoch, resumed
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.relay")
@@ -104,15 +104,27 @@ class Relay:
 
     def _go_on_after(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            number = message.partition() or 0
-            low = watermarks(self._consumer, self._topic, number).low
-            position = self.positions[number]
-            self._count_expired(number, low - position.next)
-            self.positions[number] = position._replace(next=low)
-            self._consumer.incremental_unassign([TopicPartitionOffset(self._topic, number)])
-            self._consumer.incremental_assign([TopicPartitionOffset(self._topic, number, low)])
+            self._resume_at_oldest(message.partition() or 0)
         elif error.code() not in TRANSIENT_ERRORS or error.fatal():
             raise KafkaException(error)
+
+    def _resume_at_oldest(self, number: int) -> None:
+        """Go on with the oldest record there is; where the topic was made anew, as a new sender."""
+        low, position = watermarks(self._consumer, self._topic, number).low, self.positions[number]
+        if low < position.next:
+            log.warning("%s[%d] was made anew: from offset %d", self._topic, number, low)
+            self._begin(number, Position((position.epoch + 1) % EPOCHS, low, low - 1))
+        else:
+            self._count_expired(number, low - position.next)
+            self.positions[number] = position._replace(next=low)
+        self._consumer.incremental_unassign([TopicPartitionOffset(self._topic, number)])
+        self._consumer.incremental_assign([TopicPartitionOffset(self._topic, number, low)])
+
+    def _begin(self, number: int, position: Position) -> None:
+        self.positions[number] = position
+        for outlet in self.outlets:
+            outlet.begin(number, position)
+        self._accounts.begin((self._topic, number), position.next)
 
     def _relay_up_to_edges(self, messages: Sequence[Message], stop: Stop) -> None:
         """Send *messages*; where an outlet begins or ends among them, all tell of it before."""
@@ -272,10 +284,7 @@ class Relay:
             held = watermarks(consumer, at.topic, at.partition)
             position, gone = resumed(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
             self._count_expired(at.partition, gone)
-            self.positions[at.partition] = position
-            for outlet in self.outlets:
-                outlet.begin(at.partition, position)
-            self._accounts.begin((at.topic, at.partition), position.next)
+            self._begin(at.partition, position)
             log.info(
                 "%s[%d]: from offset %d, epoch %d", at.topic, at.partition, position.next, position.epoch
             )

@@ -60,7 +60,7 @@ class InProcessListener:
             known = range(run[0].offset() or 0, (run[-1].offset() or 0) + 1)
             heard.vouch(known, [*run], time.monotonic())
 
-    def end_of(self, _partition: TopicPartition) -> None:
+    def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
 
     def close(self) -> None:
