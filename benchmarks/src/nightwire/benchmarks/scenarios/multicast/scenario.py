@@ -69,7 +69,7 @@ class MulticastScenario(Scenario):
         return Needs(
             disk=10**8,
             memory=10**9 + size.alerts * 4_000,
-            seconds=20 + size.alerts * 2e-4 + size.pairs * 150,
+            seconds=20 + size.alerts * 2e-4 + size.pairs * 220,
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:

@@ -31,6 +31,8 @@ SOURCES = 2
 STEP = 0.002
 """Records are written so often. [s]"""
 LOOPBACK = "127.0.0.1"
+HERE = -1
+"""In place of a host: where relays are."""
 POOL = 16 << 20
 """Random bytes that records are cut from. [byte]"""
 
@@ -53,11 +55,6 @@ class Site:
         self._pool, self._producers = secrets.token_bytes(POOL), SimpleQueue[Producer]()
         for _ in range(SOURCES):
             self._producers.put(self._connected())
-
-    @property
-    def interface(self) -> str:
-        """The interface of a receiver."""
-        return DEVICE if self.lan else LOOPBACK
 
     def topic(self, partitions: int = 1) -> str:
         """Return a new topic."""
@@ -94,7 +91,6 @@ class Site:
         """Yield receivers, one on each of *hosts*, in place; without a *group* they read Kafka."""
         order: dict[str, Any] = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
         order["where"] = where
-        order |= {"bootstrap": self._lan_bootstrap, "interface": self.interface}
         with ExitStack() as exits:
             clients = [exits.enter_context(self._receiver(host, order)) for host in hosts]
             for client in clients:
@@ -137,15 +133,14 @@ class Site:
         """End what was started."""
         self._exits.close()
 
-    @property
-    def _lan_bootstrap(self) -> str:
-        return f"{self.address}:{self._lan_port}" if self.lan else self.bootstrap
-
     @contextmanager
     def _receiver(self, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
-        command = python(RECEIVER, json.dumps(order))
+        lan = self.lan if host != HERE else None
+        bootstrap = f"{self.address}:{self._lan_port}" if lan else self.bootstrap
+        where = {"bootstrap": bootstrap, "interface": DEVICE if lan else self.address}
+        command = python(RECEIVER, json.dumps({**order, **where}))
         log = self._context.folder / f"receiver-{host}.log"
-        with Child(self.lan.on(host, command) if self.lan else command, log, talks=True) as child:
+        with Child(lan.on(host, command) if lan else command, log, talks=True) as child:
             self._context.role(child.process.pid, "receiver")
             yield WorkerClient(child)
 
