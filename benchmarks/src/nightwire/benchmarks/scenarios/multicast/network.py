@@ -20,8 +20,6 @@ FEW, MANY = 4, 12
 """Receivers."""
 HOSTS = MANY + 1
 """The last one never joins a group."""
-LOSSES = {"0": 0.0, "01": 0.001, "1": 0.01, "5": 0.05}
-"""Share of datagrams that each receiver loses by itself, by the part of a figure's name."""
 SIZE, RATE = 1_400, 2_500.0
 """Length [byte] and rate [1/s] of records, where nothing else is asked."""
 OFFERED: Mapping[int, tuple[float, float]] = {
@@ -43,10 +41,6 @@ Found = Mapping[str, Any]
 
 def figures_of() -> Iterator[Figure]:
     """Yield the figures of the network experiments."""
-    for name, share in LOSSES.items():
-        lost = f"{FEW} receivers, each loses {share:.1%}"
-        yield Figure(f"loss_{name}_egress", "1", f"{lost}: bytes sent over bytes of records", headline=True)
-        yield Figure(f"loss_{name}_p99_ms", "ms", f"{lost}: from writing to having, 99 %")
     yield Figure(
         "many_egress",
         "1",
@@ -55,7 +49,6 @@ def figures_of() -> Iterator[Figure]:
         headline=True,
     )
     yield Figure("many_p99_ms", "ms", f"{MANY} receivers: from writing to having, 99 %", baseline=PLAIN)
-    yield Figure("outsider_share", "1", "What reaches a host that joined nothing, over bytes of records")
     for name, size in (("large", LARGE), ("small", SMALL)):
         yield Figure(
             f"{name}_rate", "1/s", f"Records of {size:,} bytes to {FEW} receivers", Better.HIGHER,
@@ -136,31 +129,6 @@ class SharedSite:
         """End it."""
         if self._site is not None:
             self._site.close()
-
-
-class Loss(OnNetwork):
-    """Receivers that lose datagrams, each by itself."""
-
-    def __init__(self, context: Context, site: SharedSite, name: str, share: float) -> None:
-        super().__init__(context, site)
-        self.name, self._key, self._share = f"loss-{name}", name, share
-
-    def run_once(self, kind: Kind) -> Figures:
-        """Write records, and see that all have all."""
-        count, lan = self._count, self._site.lan
-        with self._listening(range(FEW), count) as (topic, group, receivers):
-            self._site.lose(range(FEW), self._share, group)
-            before = (lan.sent, lan.received(MANY)) if lan else (0, 0)
-            self._site.write(topic, count, SIZE, RATE)
-            found = checked(receivers, count)
-            after = (lan.sent, lan.received(MANY)) if lan else (0, 0)
-            self._site.lose(range(FEW), 0.0, group)
-        sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
-        figures = {f"loss_{self._key}_p99_ms": max(one["p99_ms"] for one in found)}
-        if lan:
-            figures[f"loss_{self._key}_egress"] = sent
-            figures |= {"outsider_share": strayed} if self._share == 0 else {}
-        return figures
 
 
 class ManyReceivers(OnNetwork):
@@ -295,16 +263,24 @@ def checked(receivers: Sequence[WorkerClient], count: int) -> list[Found]:
         RunError: One did not get *count* records, each once and in order.
     """
     found = [client.receive() for client in receivers]
+    check_found(found, count)
+    return found
+
+
+def check_found(found: Sequence[Found], count: int) -> None:
+    """See that each receiver got *count* records, each once and in order.
+
+    Raises:
+        RunError: One did not.
+    """
     for one in found:
         if (one["count"], one["different"], one["disordered"]) != (count, count, 0):
             raise RunError(f"a receiver got {one['different']} of {count} records: {one}")
-    return found
 
 
 def network_experiments(context: Context, site: SharedSite) -> list[Experiment]:
     """Return the experiments, in the order in which they run."""
     return [
-        *(Loss(context, site, name, share) for name, share in LOSSES.items()),
         ManyReceivers(context, site),
         Rate(context, site, "large", LARGE, range(FEW)),
         Rate(context, site, "small", SMALL, range(FEW)),

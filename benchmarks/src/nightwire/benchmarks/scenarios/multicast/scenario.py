@@ -16,6 +16,7 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.scenarios.multicast.losing import loss_figures, losses
 from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
 from nightwire.benchmarks.scenarios.multicast.memory import InProcess, memory_figures
@@ -57,7 +58,8 @@ class MulticastScenario(Scenario):
         "one thread, whose CPU time is told."
     )
     figures: Sequence[Figure] = (
-        *matching_figures(), *figures_of(), *mapped_figures(), *source_figures(), *memory_figures()
+        *matching_figures(), *loss_figures(), *figures_of(), *mapped_figures(), *source_figures(),
+        *memory_figures(),
     )  # fmt: skip
     standard: Mapping[str, Size] = {
         "quick": Size(alerts=100_000, pairs=3, rate=1.0, profile="quick"),
@@ -80,7 +82,12 @@ class MulticastScenario(Scenario):
         self.exits.callback(site.close)
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
         alone = [Matching(context, self._counts), Inserting(), InProcess(self._cluster)]
-        network = [*network_experiments(context, site), Moves(context, site), WantsLessByWhere(context, site)]
+        network = [
+            *losses(context, site),
+            *network_experiments(context, site),
+            Moves(context, site),
+            WantsLessByWhere(context, site),
+        ]
         sources = [SendingAlone(context, site), CopyingBeside(context, site)]
         return [*alone, *network, *sources]
 

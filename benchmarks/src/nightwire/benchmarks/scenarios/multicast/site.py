@@ -92,7 +92,7 @@ class Site:
         order: dict[str, Any] = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
         order["where"] = where
         with ExitStack() as exits:
-            clients = [exits.enter_context(self._receiver(host, order)) for host in hosts]
+            clients = [exits.enter_context(self.worker(RECEIVER, host, order)) for host in hosts]
             for client in clients:
                 client.await_ready()
             yield clients
@@ -134,14 +134,15 @@ class Site:
         self._exits.close()
 
     @contextmanager
-    def _receiver(self, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
+    def worker(self, module: str, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
+        """Yield a worker on a host; its order has Kafka's address and the interface, too."""
         lan = self.lan if host != HERE else None
         bootstrap = f"{self.address}:{self._lan_port}" if lan else self.bootstrap
-        where = {"bootstrap": bootstrap, "interface": DEVICE if lan else self.address}
-        command = python(RECEIVER, json.dumps({**order, **where}))
-        log = self._context.folder / f"receiver-{host}.log"
+        device = DEVICE if lan else self.lan.bridge if self.lan else "lo"
+        command = python(module, json.dumps({**order, "bootstrap": bootstrap, "interface": device}))
+        log = self._context.folder / f"worker-{host}.log"
         with Child(lan.on(host, command) if lan else command, log, talks=True) as child:
-            self._context.role(child.process.pid, "receiver")
+            self._context.role(child.process.pid, "relay" if host == HERE else "receiver")
             yield WorkerClient(child)
 
     def _connected(self) -> Producer:
