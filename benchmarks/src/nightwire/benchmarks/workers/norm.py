@@ -1,9 +1,9 @@
 """A sender and a receiver by NORM (RFC 5740), a multicast that repairs by itself, of libnorm.
 
 Its order: ``part`` (``send`` or ``receive``), ``group``, ``interface`` (a name), ``count``,
-``size`` [byte], ``rate`` [1/s].  A receiver ends after so many records, or after ``patience`` [s] without
-one; a sender when its input ends, for it repairs until then.  Each record is an object of NORM's
-own, which begins with its number and when it was written.
+``size`` [byte], ``rate`` [1/s].  A receiver ends after so many records, or after ``patience`` [s]
+without one; a sender when its input ends, for it repairs until then.  Each record is an object of
+NORM's own, which begins with its number and when it was written.
 """
 
 import ctypes
@@ -71,6 +71,8 @@ class Session:
             self.norm.NormCreateSession(self._instance, address.encode(), int(port), os.getpid())
         )
         self.norm.NormSetMulticastInterface(self.one, order["interface"].encode())
+        self.norm.NormSetRxPortReuse(self.one, True, None, None, 0)  # both may be on one host
+        self.norm.NormSetMulticastLoopback(self.one, True)
         self._hears = self.norm.NormGetDescriptor(self._instance)
 
     def objects(self, timeout: float) -> Iterator[bytes]:
