@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from confluent_kafka import KafkaException
 
@@ -104,20 +104,20 @@ class MappedOutlets:
         for name, opening in [*self._opening.items()]:
             mapping = self._mappings[name]
             near = any(one.next + NEAR > mapping.begins(number) for number, one in positions.items())
-            if not (opening.done() or (near and name not in self._refused)):
-                continue
-            try:
-                outlet = self._outlets[name] = opening.result(max(0.0, deadline - time.monotonic()))
-            except TimeoutError:
+            if near and name not in self._refused:
+                wait([opening], max(0.0, deadline - time.monotonic()))
                 self._refused[name] = "", math.inf  # waited for no more
+            if not opening.done():
                 continue
+            del self._opening[name]
+            try:
+                outlet = self._outlets[name] = opening.result()
             except (KafkaException, MendableError) as error:
                 self._refuse(name, error)
             else:
                 self._refused.pop(name, None)
                 for number, one in positions.items():
                     outlet.begin(number, one._replace(sent=one.next - 1))
-            del self._opening[name]
 
     def _refuse(self, name: str, error: Exception) -> None:
         if self._refused.get(name, ("",))[0] != str(error):

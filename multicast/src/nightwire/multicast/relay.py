@@ -113,6 +113,7 @@ class Relay:
         low, position = watermarks(self._consumer, self._topic, number).low, self.positions[number]
         if low < position.next:
             log.warning("%s[%d] was made anew: from offset %d", self._topic, number, low)
+            self._write_accounts()
             self._begin(number, Position((position.epoch + 1) % EPOCHS, low, low - 1))
         else:
             self._count_expired(number, low - position.next)

@@ -68,7 +68,8 @@ class Loss(OnNetwork):
             check_found(found, count)
         sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
         amiss = sum(count - one["different"] + one["disordered"] for one in found) / (count * FEW)
-        figures = {"p99_ms": max(one["p99_ms"] for one in found if one["count"]), "amiss": amiss}
+        delays = [one["p99_ms"] for one in found if one["count"]]
+        figures = {"p99_ms": max(delays, default=float("nan")), "amiss": amiss}
         figures |= {"egress": sent} if lan else {}
         outside = {"outsider_share": strayed} if lan and not self._share and kind is Kind.SUBJECT else {}
         return {f"loss_{self._key}_{name}": value for name, value in figures.items()} | outside
