@@ -69,7 +69,7 @@ class Loss(OnNetwork):
         sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
         amiss = sum(count - one["different"] + one["disordered"] for one in found) / (count * FEW)
         delays = [one["p99_ms"] for one in found if one["count"]]
-        figures = {"p99_ms": max(delays, default=float("nan")), "amiss": amiss}
+        figures = {"amiss": amiss} | ({"p99_ms": max(delays)} if delays else {})
         figures |= {"egress": sent} if lan else {}
         outside = {"outsider_share": strayed} if lan and not self._share and kind is Kind.SUBJECT else {}
         return {f"loss_{self._key}_{name}": value for name, value in figures.items()} | outside
