@@ -2,8 +2,9 @@
 
 Its order: ``part`` (``send`` or ``receive``), ``group``, ``interface`` (a name), ``count``,
 ``size`` [byte], ``rate`` [1/s].  A receiver ends after so many records, or after ``patience`` [s]
-without one; a sender when its input ends, for it repairs until then.  Each record is an object of
-NORM's own, which begins with its number and when it was written.
+without one, `STARTS` times as long before the first; a sender when its input ends, for it repairs
+until then.  Each record is an object of NORM's own, which begins with its number and when it was
+written.
 """
 
 import ctypes
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nightwire.benchmarks.workers.multicast_receiver import Findings
+from nightwire.benchmarks.workers.multicast_receiver import STARTS, Findings
 from nightwire.benchmarks.workers.worker import emit, first_order
 
 HEAD = struct.Struct("<Id")
@@ -117,7 +118,7 @@ def receive(session: Session, order: Mapping[str, Any]) -> None:
     norm.NormStartReceiver(one, BUFFER)
     norm.NormSetRxSocketBuffer(one, 4 << 20)
     emit({"ready": True})
-    deadline = time.monotonic() + 2 * order["patience"]
+    deadline = time.monotonic() + STARTS * order["patience"]
     while found.count < order["count"] and time.monotonic() < deadline:
         for record in session.objects(0.1):
             number, written = HEAD.unpack_from(record)

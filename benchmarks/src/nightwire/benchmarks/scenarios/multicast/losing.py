@@ -56,23 +56,30 @@ class Loss(OnNetwork):
 
     def run_once(self, kind: Kind) -> Figures:
         """Write records, and see what came."""
-        count, site, lan = self._count, self._site, self._site.lan
+        count, site = self._count, self._site
         with self._by_norm() if kind is Kind.BASELINE else self._by_relay() as (group, receivers, write):
             site.lose(range(FEW), self._share, group)
-            before = (lan.sent, lan.received(MANY)) if lan else (0, 0)
+            before = self._crossed()
             write()
             found = [client.receive() for client in receivers]
-            after = (lan.sent, lan.received(MANY)) if lan else (0, 0)
+            crossed = {
+                name: (after - before[name]) / (count * SIZE) for name, after in self._crossed().items()
+            }
             site.lose(range(FEW), 0.0, group)
         if kind is Kind.SUBJECT:
             check_found(found, count)
-        sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
+        if kind is Kind.BASELINE or self._share:
+            crossed.pop("outsider_share", None)
         amiss = sum(count - one["different"] + one["disordered"] for one in found) / (count * FEW)
         delays = [one["p99_ms"] for one in found if one["count"]]
-        figures = {"amiss": amiss} | ({"p99_ms": max(delays)} if delays else {})
-        figures |= {"egress": sent} if lan else {}
-        outside = {"outsider_share": strayed} if lan and not self._share and kind is Kind.SUBJECT else {}
-        return {f"loss_{self._key}_{name}": value for name, value in figures.items()} | outside
+        delay = {f"loss_{self._key}_p99_ms": max(delays)} if delays else {}
+        return {f"loss_{self._key}_amiss": amiss, **delay, **crossed}
+
+    def _crossed(self) -> dict[str, float]:
+        """Return the bytes that we have sent, and that have reached an outsider, by figure."""
+        if (lan := self._site.lan) is None:
+            return {}
+        return {f"loss_{self._key}_egress": lan.sent, "outsider_share": lan.received(MANY)}
 
     @contextmanager
     def _by_relay(self) -> Iterator[tuple[str, Sequence[WorkerClient], Callable[[], object]]]:
@@ -83,8 +90,8 @@ class Loss(OnNetwork):
     @contextmanager
     def _by_norm(self) -> Iterator[tuple[str, Sequence[WorkerClient], Callable[[], object]]]:
         """Yield the same of NORM."""
-        group, patience = self._site.group(), SILENCE / 3
-        order = {"group": group, "count": self._count, "size": SIZE, "rate": RATE, "patience": patience}
+        group = self._site.group()
+        order = {"group": group, "count": self._count, "size": SIZE, "rate": RATE, "patience": SILENCE}
         with ExitStack() as exits:
 
             def worker(part: str, host: int) -> WorkerClient:
