@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
         lambda: os.geteuid() == 0 and shutil.which("ip") is not None and shutil.which("iptables") is not None,
         "apt-get install iproute2 iptables, as root",
     ),
+    "norm": (lambda: find_library("norm") is not None, "make test-tools"),
     "docker": (lambda: os.environ.get("NIGHTWIRE_DOCKER") == "1", "make test-compose"),
     "data": (DATA.is_dir, "NIGHTWIRE_DATA=folder"),
     "proof": (lambda: os.environ.get("NIGHTWIRE_PROOFS") == "1", "NIGHTWIRE_PROOFS=1 make test"),

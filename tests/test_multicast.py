@@ -2,35 +2,26 @@
 
 import json
 import secrets
-import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import KafkaError
 
 from nightwire.consumers import AlertReader
 from nightwire.core.datagrams import (
-    HEARTBEAT,
     Datagram,
-    Secret,
-    decode,
     encode,
-    open_receiver,
     open_sender,
     parse_group,
     read_channels,
 )
-from nightwire.core.kafka import admin, ensure_topics
+from nightwire.core.kafka import admin
 from nightwire.multicast.commands import relay as relay_verb
 from nightwire.multicast.status import progress_of
-from nightwire.schemas.topics import multicast, settings
-from tests._guarded_broker import guarded_broker, keys_of, read, speaking_as
 from tests._multicast import (
     VERB,
     Receiver,
@@ -223,48 +214,3 @@ def test_a_group_that_carries_something_else_is_not_taken_over(
     assert done.returncode != 0
     assert f"{group} carries {topic}" in done.stderr
     assert "another channel has a group of its own" in done.stderr
-
-
-def captured(group: str, write: Callable[[], None]) -> list[bytes]:
-    """Return the records' datagrams that *write* has sent to *group*."""
-    with open_receiver(parse_group(group, "127.0.0.1")) as spy:
-        write()
-        found: list[bytes] = []
-        while select.select([spy], [], [], 2.0)[0]:
-            raw = spy.recv(1 << 16)
-            if not decode(raw).flags & HEARTBEAT:
-                return [raw]
-        return found
-
-
-def test_where_kafka_asks_for_passwords_datagrams_are_signed(tmp_path: Path) -> None:
-    """Who may read the topic may verify; who may not gets no key, and can send nothing."""
-    group, topic = free_group(), "alerts.sim"
-    with guarded_broker(tmp_path / "kafka") as site:
-        assert site.run("user", "add", "ann", password=SECRETS["ann"]).exit_code == 0
-        assert site.run("broker", "add", "fink", "--survey", "lsst", password=SECRETS["fink"]).exit_code == 0
-        with speaking_as(site.keys):
-            ensure_topics(site.bootstrap, [settings(topic)])
-            with relay(tmp_path / "log", site.bootstrap, topic, group):
-                channel = read_channels(site.bootstrap, topic)[group]
-                with speaking_as(keys_of("ann", SECRETS["ann"])):
-                    one = receiver(site.bootstrap, topic, group, 20)
-                (raw,) = captured(group, lambda: write_alerts(site.bootstrap, topic, range(1, 11)))
-                wait_for(lambda: len(one.places) == 10)
-                stranger = decode(raw)._replace(offset=10**6, previous=10**6 - 1, body=b"")
-                with open_sender(parse_group(group, "127.0.0.1")) as sender:
-                    sender.send(raw)
-                    sender.send(raw[:-1] + bytes([raw[-1] ^ 1]))
-                    sender.send(encode(stranger))
-                    sender.send(encode(stranger, Secret.of(b"guessed")))
-                write_alerts(site.bootstrap, topic, range(11, 21))
-                assert whole(one, 20)
-        assert {reason: one.reader.dropped[reason] for reason in REASONS} == dict.fromkeys(REASONS, 1)
-        assert len(channel.keys) == 1
-        fink = read(site.client(keys_of("fink", SECRETS["fink"]), group_id="fink.x"), multicast(topic))
-        assert isinstance(fink, KafkaError)
-        assert fink.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-
-
-SECRETS = {"ann": "ann's own password", "fink": "fink's own password"}
-REASONS = ("forged", "replayed", "unknown_key", "unsigned")

@@ -100,6 +100,14 @@ def test_a_plan_that_was_applied_is_kept() -> None:
     assert {action for action, _ in planned(first, wanted).values()} == {"keep"}
 
 
+def test_where_two_planners_have_given_a_group_twice_one_channel_gets_another() -> None:
+    wanted = demand({"a": 3, "b": 10}, {"a": 0.1, "b": 0.5})
+    now = [made("a"), made("b"), made("c", GROUPS[1], automatic=False)]
+    found = planned(now, wanted)
+    assert {group for _, group in found.values()} == {GROUPS[0], GROUPS[2]}
+    assert sorted(action for action, _ in found.values()) == ["keep", "make"]
+
+
 def alert(flux: float) -> bytes:
     """Return an alert of such a flux."""
     found = empty(sim_alert_schema())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Message, Producer
 
+from nightwire.core.accounting import discrepancies
 from nightwire.core.datagrams import (
     HEARTBEAT,
     PACKED,
@@ -121,3 +122,17 @@ def test_while_the_rate_is_short_the_lower_priority_is_left_to_kafka(exits: Exit
     assert [*lan.heard(other)] == []
     assert sum(len(found) for _, found in lan.heard(urgent)) == AT_ONCE
     assert (one.shed, other.last[0]) == (AT_ONCE, AT_ONCE - 1)  # so the next heartbeat tells of it
+
+
+def test_what_no_outlet_has_sent_is_not_counted_as_delivered(exits: ExitStack) -> None:
+    """Of 128 records 43 are urgent, 64 the other's: 22 are both, 43 neither."""
+    lan = Lan(exits, rate=20_000.0)
+    lan.outlet(judge=divisible(3), priority=1)
+    lan.outlet(judge=divisible(2))
+    lan.pace.waited = True
+    one = lan.relay(records(AT_ONCE))
+    one._count_in_accounts()
+    (account,) = one._accounts.changed()
+    assert (account.read, account.delivered, account.capped) == (AT_ONCE, 43, 42)
+    assert account.rejected == {"condition": 43}
+    assert not discrepancies([account])

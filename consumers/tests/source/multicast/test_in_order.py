@@ -119,6 +119,16 @@ def test_a_heartbeat_that_is_played_again_keeps_nobody_alive() -> None:
     assert one.is_silent(SILENCE + 0.1)
 
 
+def test_who_tells_only_of_what_lies_before_is_heard_and_behind() -> None:
+    one = InOrder(100)
+    one.confirm(0.0)
+    one.hear(Beat(0, 2, 4, 9), 1, 1000, SILENCE)
+    one.vouch(range(90, 99), [], SILENCE)
+    assert (one.is_silent(SILENCE + 0.1), one.is_behind(SILENCE + 0.1)) == (False, True)
+    one.hear(Beat(0, 2, 4, 99), 1, 2000, SILENCE)
+    assert not one.is_behind(SILENCE + 0.1)
+
+
 def test_an_old_epoch_is_dropped_and_a_new_one_goes_on() -> None:
     one = InOrder(0)
     assert hear(one, 0, -1, epoch=2) is None

@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from confluent_kafka import KafkaException
 
@@ -24,8 +24,12 @@ LINGER = 10.0
 """So long an outlet that has ended tells where, for those who have lost its last datagrams. [s]"""
 NEAR = 512
 """So many records before a channel begins, its outlet is waited for."""
+WAIT = 1.0
+"""Longest wait for it: heartbeats wait too. [s]  What it begins too late for receivers fetch."""
 AGAIN = 30.0
 """After so long an outlet that was refused is tried again. [s]"""
+SOON = 1.0
+"""After so long one that Kafka did not answer about. [s]"""
 
 
 class MappedOutlets:
@@ -43,7 +47,7 @@ class MappedOutlets:
         self._mappings: dict[str, ChannelMapping] = {}
         self._outlets: dict[str, Outlet] = {}
         self._opening: dict[str, Future[Outlet]] = {}
-        self._refused: dict[str, tuple[str, float]] = {}  # why, and when it is tried again
+        self._refused: dict[str, tuple[str, float]] = {}  # why, and when it is tried again; late ones too
         self._ended: list[Outlet] = []
         self._opener = ThreadPoolExecutor(1, "opening-outlets")
 
@@ -96,26 +100,30 @@ class MappedOutlets:
 
     def _take_opened(self, positions: Mapping[int, Position]) -> None:
         """Take in what was opened; wait for it where its channel is about to begin."""
+        deadline = time.monotonic() + WAIT
         for name, opening in [*self._opening.items()]:
             mapping = self._mappings[name]
             near = any(one.next + NEAR > mapping.begins(number) for number, one in positions.items())
-            if not (opening.done() or (near and name not in self._refused)):
+            if near and name not in self._refused:
+                wait([opening], max(0.0, deadline - time.monotonic()))
+                self._refused[name] = "", math.inf  # waited for no more
+            if not opening.done():
                 continue
             del self._opening[name]
             try:
                 outlet = self._outlets[name] = opening.result()
-            except (KafkaException, DeliveryError) as error:
-                log.warning("channel %s is not sent yet: %s", name, error)
-                self._opening[name] = self._opener.submit(self._open, mapping)
-                continue
-            except MendableError as error:
-                if self._refused.get(name, ("",))[0] != str(error):
-                    log.warning("channel %s is not sent, and tried again: %s", name, error)
-                self._refused[name] = str(error), time.monotonic() + AGAIN
-                continue
-            self._refused.pop(name, None)
-            for number, one in positions.items():
-                outlet.begin(number, one._replace(sent=one.next - 1))
+            except (KafkaException, MendableError) as error:
+                self._refuse(name, error)
+            else:
+                self._refused.pop(name, None)
+                for number, one in positions.items():
+                    outlet.begin(number, one._replace(sent=one.next - 1))
+
+    def _refuse(self, name: str, error: Exception) -> None:
+        if self._refused.get(name, ("",))[0] != str(error):
+            log.warning("channel %s is not sent, and tried again: %s", name, error)
+        away = isinstance(error, KafkaException | DeliveryError)
+        self._refused[name] = str(error), time.monotonic() + (SOON if away else AGAIN)
 
     def _forget_ended(self, positions: Mapping[int, Position]) -> None:
         """Close outlets whose end all have heard of, or whose channel is on its group again."""

@@ -7,6 +7,7 @@ so that receivers leave out the old one.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Entry
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.multicast.outlet import NEVER, Outlet, Pace
-from nightwire.multicast.positions import Position, first_epoch, resumed
+from nightwire.multicast.positions import EPOCHS, Position, first_epoch, resumed
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.relay")
@@ -61,7 +62,7 @@ class Relay:
         self.positions: dict[int, Position] = {}
         self.sent = self.left_out = self.expired = self.shed = 0
         self._beat_at = self._commit_at = 0.0
-        self._counts: dict[int, list[int]] = {}  # left out and sent since the accounts were written
+        self._counts: dict[int, Counter[str]] = {}  # since the accounts were written
         self._failure: KafkaException | DeliveryError | None = None
 
     def run(self, stop: Stop, on_tick: Callable[[], None] = lambda: None) -> None:
@@ -103,15 +104,28 @@ class Relay:
 
     def _go_on_after(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            number = message.partition() or 0
-            low = watermarks(self._consumer, self._topic, number).low
-            position = self.positions[number]
-            self._count_expired(number, low - position.next)
-            self.positions[number] = position._replace(next=low)
-            self._consumer.incremental_unassign([TopicPartitionOffset(self._topic, number)])
-            self._consumer.incremental_assign([TopicPartitionOffset(self._topic, number, low)])
+            self._resume_at_oldest(message.partition() or 0)
         elif error.code() not in TRANSIENT_ERRORS or error.fatal():
             raise KafkaException(error)
+
+    def _resume_at_oldest(self, number: int) -> None:
+        """Go on with the oldest record there is; where the topic was made anew, as a new sender."""
+        low, position = watermarks(self._consumer, self._topic, number).low, self.positions[number]
+        if low < position.next:
+            log.warning("%s[%d] was made anew: from offset %d", self._topic, number, low)
+            self._write_accounts()
+            self._begin(number, Position((position.epoch + 1) % EPOCHS, low, low - 1))
+        else:
+            self._count_expired(number, low - position.next)
+            self.positions[number] = position._replace(next=low)
+        self._consumer.incremental_unassign([TopicPartitionOffset(self._topic, number)])
+        self._consumer.incremental_assign([TopicPartitionOffset(self._topic, number, low)])
+
+    def _begin(self, number: int, position: Position) -> None:
+        self.positions[number] = position
+        for outlet in self.outlets:
+            outlet.begin(number, position)
+        self._accounts.begin((self._topic, number), position.next)
 
     def _relay_up_to_edges(self, messages: Sequence[Message], stop: Stop) -> None:
         """Send *messages*; where an outlet begins or ends among them, all tell of it before."""
@@ -143,12 +157,12 @@ class Relay:
                 parts.setdefault(number, []).append(message)
         if not parts or (made := self._patiently(lambda: self._made(parts), stop)) is None:
             return
-        self._send(made, short=len(messages) >= AT_ONCE // 2 and self._pace.waited)
+        sent = self._send(made, short=len(messages) >= AT_ONCE // 2 and self._pace.waited)
         for number, taken in parts.items():
-            offsets = {entry.offset for _, of, entries in made if of == number for entry in entries}
+            carried, known = _offsets(made, number), _offsets(sent, number)
             last = taken[-1].offset() or 0
-            self.positions[number] = self.positions[number].after(last, was_sent=last in offsets)
-            self._count(number, len(offsets), len(taken) - len(offsets))
+            self.positions[number] = self.positions[number].after(last, was_sent=last in carried)
+            self._count(number, len(known), len(taken) - len(carried), len(carried - known))
 
     def _made(self, parts: Mapping[int, Sequence[Message]]) -> list[Made]:
         """Return what each outlet has to send; each condition is judged once.
@@ -177,17 +191,19 @@ class Relay:
                     found.append((outlet, number, outlet.packer.entries(chosen, outlet.last[number])))
         return found
 
-    def _send(self, made: Sequence[Made], *, short: bool) -> None:
-        """Send what is *made*; where the rate falls *short*, lower priorities are left to Kafka."""
+    def _send(self, made: Sequence[Made], *, short: bool) -> list[Made]:
+        """Send what is *made*, and return it; if the rate is *short*, without lower priorities."""
         top = max((outlet.priority for outlet, _, _ in made), default=0)
-        self._pace.waited = False
+        self._pace.waited, sent = False, list[Made]()
         for outlet, number, entries in made:
             if short and outlet.priority < top:
                 outlet.last[number] = entries[-1].offset  # the next heartbeat tells of it
                 self.shed += len(entries)
                 continue
+            sent.append((outlet, number, entries))
             for _ in outlet.send(entries, number, self.positions[number].epoch):
                 self._beat_if_due()
+        return sent
 
     def _patiently(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
         """Return what *work* returns, tried again while the registry is away; None after *stop*."""
@@ -199,18 +215,22 @@ class Relay:
                 stop.wait(1.0)
         return None
 
-    def _count(self, number: int, sent: int, left_out: int) -> None:
+    def _count(self, number: int, sent: int, left_out: int, capped: int) -> None:
         self.sent += sent
         self.left_out += left_out
-        counts = self._counts.setdefault(number, [0, 0])
-        counts[:] = counts[0] + left_out, counts[1] + sent
+        self._counts.setdefault(number, Counter()).update(sent=sent, left_out=left_out, capped=capped)
+
+    def _count_in_accounts(self) -> None:
+        for number, counts in self._counts.items():
+            last, rejected = self.positions[number].next - 1, counts["left_out"]
+            self._accounts.count(
+                (self._topic, number), last, counts.total(), delivered=counts["sent"],
+                capped=counts["capped"], rejected={"condition": rejected} if rejected else None,
+            )  # fmt: skip
+        self._counts.clear()
 
     def _write_accounts(self) -> None:
-        for number, (left_out, sent) in self._counts.items():
-            rejected = {"condition": left_out} if left_out else None
-            last, read = self.positions[number].next - 1, left_out + sent
-            self._accounts.count((self._topic, number), last, read, delivered=sent, rejected=rejected)
-        self._counts.clear()
+        self._count_in_accounts()
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
@@ -265,10 +285,7 @@ class Relay:
             held = watermarks(consumer, at.topic, at.partition)
             position, gone = resumed(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
             self._count_expired(at.partition, gone)
-            self.positions[at.partition] = position
-            for outlet in self.outlets:
-                outlet.begin(at.partition, position)
-            self._accounts.begin((at.topic, at.partition), position.next)
+            self._begin(at.partition, position)
             log.info(
                 "%s[%d]: from offset %d, epoch %d", at.topic, at.partition, position.next, position.epoch
             )
@@ -292,3 +309,7 @@ class Relay:
         for one in taken:
             self.positions.pop(one.partition, None)
             self._counts.pop(one.partition, None)
+
+
+def _offsets(made: Sequence[Made], number: int) -> set[int]:
+    return {entry.offset for _, of, entries in made if of == number for entry in entries}

@@ -224,10 +224,12 @@ class RecordSource:
         return None
 
     def _resume_at_oldest(self, partition: TopicPartition) -> None:
-        """Go on with the oldest record there is, after Kafka deleted the next one."""
+        """Go on with the oldest record there is, after Kafka deleted the next one, or the topic."""
         if partition not in self._next:
             return
         oldest = self.watermarks([partition])[partition].low
+        if oldest < self._next[partition]:
+            log.warning("%s[%d] was made anew: from offset %d, all that there is", *partition, oldest)
         self._count_expired(partition, max(0, oldest - self._next[partition]))
         if oldest >= self._limits.get(partition, oldest + 1):
             self._ends.pop(partition, None)

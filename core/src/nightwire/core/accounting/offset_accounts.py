@@ -33,6 +33,7 @@ def extended(
     *,
     delivered: int = 0,
     dead_lettered: int = 0,
+    capped: int = 0,
     rejected: Mapping[str, int] | None = None,
 ) -> Account:
     """Return *account* with the next *read* records of its partition, up to the offset *last*."""
@@ -42,6 +43,7 @@ def extended(
         read=account.read + read,
         delivered=account.delivered + delivered,
         dead_lettered=account.dead_lettered + dead_lettered,
+        capped=account.capped + capped,
         rejected=dict(Counter(account.rejected) + Counter(rejected or {})),
     )
 
@@ -95,6 +97,7 @@ class OffsetAccounts:
         *,
         delivered: int = 0,
         dead_lettered: int = 0,
+        capped: int = 0,
         rejected: Mapping[str, int] | None = None,
     ) -> None:
         """Count *read* records of *source* up to the offset *last*, unless counted already."""
@@ -102,9 +105,8 @@ class OffsetAccounts:
             return
         first = self._next.get(source, last + 1 - read)
         account = open_account(self._open.get(source), self._stage, source, first)
-        self._open[source] = extended(
-            account, last, read, delivered=delivered, dead_lettered=dead_lettered, rejected=rejected
-        )
+        classes = {"delivered": delivered, "dead_lettered": dead_lettered, "capped": capped}
+        self._open[source] = extended(account, last, read, **classes, rejected=rejected)
         self._next[source] = last + 1
         self._changed.add(source)
 

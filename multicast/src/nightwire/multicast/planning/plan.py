@@ -97,12 +97,16 @@ def plan(
     chosen = _chosen(now, ours, demand, settings, at)
     found = list[Change]()
     free = iter(_free_groups(now, settings))
+    taken = {one.group for one in now if not one.automatic}
     for condition, spared in chosen.items():
-        action: Action = "keep" if condition in ours else "make"
-        mapping = ours.get(condition) or ChannelMapping(
-            topic, name_of(condition), condition, who, at, derived=settings.derived,
-            group=next(free, None), full=settings.full, automatic=True,
-        )  # fmt: skip
+        action: Action = "keep"
+        mapping = ours.get(condition)
+        if mapping is None or (mapping.group and mapping.group in taken):  # planned by two at once
+            action, mapping = "make", ChannelMapping(
+                topic, name_of(condition), condition, who, at, derived=settings.derived,
+                group=next(free, None), full=settings.full, automatic=True,
+            )  # fmt: skip
+        taken.add(mapping.group)
         if _carries(mapping):
             found.append(_change(action, mapping, demand, spared))
     for condition, mapping in ours.items():

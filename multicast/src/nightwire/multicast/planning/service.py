@@ -14,7 +14,6 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.channels import ChannelFollower, ChannelMapping
 from nightwire.core.kafka import (
-    DeliveryError,
     Writer,
     consumer,
     ensure_topics,
@@ -26,7 +25,7 @@ from nightwire.core.kafka import (
 from nightwire.core.presence import registered
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.core.subscriptions import Following, subscriber_name
-from nightwire.multicast.planning.measuring import NothingToMeasureError, demand_of, traffic_of
+from nightwire.multicast.planning.measuring import demand_of, traffic_of
 from nightwire.multicast.planning.plan import Change, Settings, plan
 from nightwire.schemas import AlertDecoder, MendableError, surveys
 from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, channel
@@ -155,9 +154,7 @@ class Planner:
             while not stop.is_set():
                 try:
                     self.apply(self.changes())
-                except NothingToMeasureError as error:
-                    log.info("nothing is planned: %s", error)
-                except (KafkaException, DeliveryError) as error:
+                except (KafkaException, MendableError) as error:  # the registry may be away, too
                     log.warning("nothing is planned this time: %s", error)
                 stop.wait(interval)
 

@@ -6,25 +6,31 @@ They are Eide's experiments 1 to 4, and what his system did not promise: that no
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from threading import Timer
 from typing import Any
 
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Better, Context, Experiment, Figure, Published, RunError
-from nightwire.benchmarks.scenarios.multicast.site import Site
+from nightwire.benchmarks.scenarios.multicast.site import HERE, Site
 from nightwire.benchmarks.workers.client import WorkerClient
 
 FEW, MANY = 4, 12
 """Receivers."""
 HOSTS = MANY + 1
 """The last one never joins a group."""
-LOSSES = {"0": 0.0, "01": 0.001, "1": 0.01, "5": 0.05}
-"""Share of datagrams that each receiver loses by itself, by the part of a figure's name."""
 SIZE, RATE = 1_400, 2_500.0
 """Length [byte] and rate [1/s] of records, where nothing else is asked."""
-LARGE, SMALL = (1_450, 5_500.0), (100, 24_000.0)
-"""Length [byte] and offered rate [1/s] of the experiments on rate."""
+OFFERED: Mapping[int, tuple[float, float]] = {
+    100: (24_000.0, 9_000.0), 500: (12_000.0, 7_000.0), 1_000: (8_000.0, 5_500.0), 1_450: (5_500.0, 4_500.0)
+}  # fmt: skip
+"""Rate that is offered and Eide's, by the length of records [byte]: his Table 6. [1/s]"""
+SMALL, LARGE = min(OFFERED), max(OFFERED)
+LOCALITIES = {"lan": ("On a LAN", 0), "host": ("On one host", HERE)}
+"""Where the one receiver is, by the part of a figure's name."""
+EACH = 4_600.0
+"""Rate of each of two sources, of records of 1,450 bytes. [1/s]"""
 BURST = 0.5
 """How long nothing reaches anybody. [s]"""
 PLAIN = "as many plain consumers"
@@ -35,10 +41,6 @@ Found = Mapping[str, Any]
 
 def figures_of() -> Iterator[Figure]:
     """Yield the figures of the network experiments."""
-    for name, share in LOSSES.items():
-        lost = f"{FEW} receivers, each loses {share:.1%}"
-        yield Figure(f"loss_{name}_egress", "1", f"{lost}: bytes sent over bytes of records", headline=True)
-        yield Figure(f"loss_{name}_p99_ms", "ms", f"{lost}: from writing to having, 99 %")
     yield Figure(
         "many_egress",
         "1",
@@ -47,21 +49,27 @@ def figures_of() -> Iterator[Figure]:
         headline=True,
     )
     yield Figure("many_p99_ms", "ms", f"{MANY} receivers: from writing to having, 99 %", baseline=PLAIN)
-    yield Figure("outsider_share", "1", "What reaches a host that joined nothing, over bytes of records")
-    yield Figure(
-        "large_rate", "1/s", f"Records of 1,450 bytes to {FEW} receivers", Better.HIGHER, headline=True,
-        published=Published(4_500, "Eide et al.", EIDE),
-    )  # fmt: skip
-    yield Figure(
-        "small_rate", "1/s", f"Records of 100 bytes to {FEW} receivers", Better.HIGHER, headline=True,
-        published=Published(9_000, "Eide et al.", EIDE),
-    )  # fmt: skip
+    for name, size in (("large", LARGE), ("small", SMALL)):
+        yield Figure(
+            f"{name}_rate", "1/s", f"Records of {size:,} bytes to {FEW} receivers", Better.HIGHER,
+            headline=True, published=Published(OFFERED[size][1], "Eide et al.", EIDE),
+        )  # fmt: skip
+    for name, (words, _) in LOCALITIES.items():
+        for size, (_, published) in OFFERED.items():
+            yield Figure(
+                f"{name}_{size}_rate", "1/s", f"{words}, records of {size:,} bytes to one", Better.HIGHER,
+                published=Published(published, "Eide et al.", EIDE),
+            )  # fmt: skip
     yield Figure(
         "less_share", "1", "Bytes of a receiver that wants a tenth, over those of one that wants all"
     )
-    yield Figure("two_rate", "MB/s", "Two sources at once, together", better=Better.HIGHER,
-                 published=Published(13.05, "Eide et al.", EIDE))  # fmt: skip
-    yield Figure("burst_s", "s", f"{MANY} receivers lose the same half second: until all have all")
+    yield Figure(
+        "two_rate", "1/s", "Two sources of 1,450 bytes at once, the slower one", Better.HIGHER,
+        baseline="one of them alone", published=Published(4_500, "Eide et al.", EIDE),
+    )  # fmt: skip
+    yield Figure(
+        "burst_s", "s", f"{MANY} receivers lose the same half second: from its end until all have all"
+    )
     yield Figure("killed_s", "s", "The relay is killed with -9: until all have what was written meanwhile")
 
 
@@ -88,14 +96,14 @@ class OnNetwork(Experiment):
 
     @contextmanager
     def _listening(
-        self, hosts: int, count: int, *, plain: bool = False
+        self, hosts: Sequence[int], count: int, *, plain: bool = False
     ) -> Iterator[tuple[str, str, Sequence[WorkerClient]]]:
         """Yield a topic, its group, and receivers in place."""
         topic, group = self._site.topic(), self._site.group()
         with ExitStack() as exits:
             if not plain:
                 exits.enter_context(self._site.relay(topic, group))
-            wanted = self._site.receivers(range(hosts), topic, "" if plain else group, count)
+            wanted = self._site.receivers(hosts, topic, "" if plain else group, count)
             yield topic, group, exits.enter_context(wanted)
 
 
@@ -123,31 +131,6 @@ class SharedSite:
             self._site.close()
 
 
-class Loss(OnNetwork):
-    """Receivers that lose datagrams, each by itself."""
-
-    def __init__(self, context: Context, site: SharedSite, name: str, share: float) -> None:
-        super().__init__(context, site)
-        self.name, self._key, self._share = f"loss-{name}", name, share
-
-    def run_once(self, kind: Kind) -> Figures:
-        """Write records, and see that all have all."""
-        count, lan = self._count, self._site.lan
-        with self._listening(FEW, count) as (topic, group, receivers):
-            self._site.lose(range(FEW), self._share, group)
-            before = (lan.sent, lan.received(MANY)) if lan else (0, 0)
-            self._site.write(topic, count, SIZE, RATE)
-            found = checked(receivers, count)
-            after = (lan.sent, lan.received(MANY)) if lan else (0, 0)
-            self._site.lose(range(FEW), 0.0, group)
-        sent, strayed = ((b - a) / (count * SIZE) for a, b in zip(before, after, strict=True))
-        figures = {f"loss_{self._key}_p99_ms": max(one["p99_ms"] for one in found)}
-        if lan:
-            figures[f"loss_{self._key}_egress"] = sent
-            figures |= {"outsider_share": strayed} if self._share == 0 else {}
-        return figures
-
-
 class ManyReceivers(OnNetwork):
     """Many receivers, and as many plain consumers."""
 
@@ -157,7 +140,7 @@ class ManyReceivers(OnNetwork):
     def run_once(self, kind: Kind) -> Figures:
         """Write records to them."""
         lan = self._site.lan
-        with self._listening(MANY, self._count, plain=kind is Kind.BASELINE) as (topic, _, receivers):
+        with self._listening(range(MANY), self._count, plain=kind is Kind.BASELINE) as (topic, _, receivers):
             before = lan.sent if lan else 0
             self._site.write(topic, self._count, SIZE, RATE / 2)
             found = checked(receivers, self._count)
@@ -167,18 +150,21 @@ class ManyReceivers(OnNetwork):
 
 
 class Rate(OnNetwork):
-    """As fast as it goes."""
+    """As fast as it goes, to receivers on *hosts*."""
 
-    def __init__(self, context: Context, site: SharedSite, name: str, size: int, rate: float) -> None:
+    def __init__(
+        self, context: Context, site: SharedSite, name: str, size: int, hosts: Sequence[int]
+    ) -> None:
         super().__init__(context, site)
-        self.name, self._size, self._rate = name, size, rate
+        self.name, self._size, self._hosts = name, size, hosts
 
     def run_once(self, kind: Kind) -> Figures:
         """Write at more than is hoped for; count what arrives in time."""
-        count = round(self._rate) * (5 if self._context.size.profile == "full" else 2)
-        with self._listening(FEW, count) as (topic, _, receivers):
+        rate, _ = OFFERED[self._size]
+        count = round(rate) * (5 if self._context.size.profile == "full" else 2)
+        with self._listening(self._hosts, count) as (topic, _, receivers):
             began = time.time()
-            self._site.write(topic, count, self._size, self._rate)
+            self._site.write(topic, count, self._size, rate)
             found = checked(receivers, count)
         return {f"{self.name}_rate": count / (max(one["last"] for one in found) - began)}
 
@@ -210,27 +196,24 @@ class WantsLess(OnNetwork):
 
 
 class TwoSources(OnNetwork):
-    """Two sources at once, each with receivers of its own."""
+    """Two sources at once, each with receivers of its own; and one of them alone."""
 
     name = "two"
+    at_most: Mapping[Kind, int] = {}
 
     def run_once(self, kind: Kind) -> Figures:
-        """Write to both at once."""
-        site, count = self._site, self._count
-        with ExitStack() as exits:
-            topics = [site.topic(), site.topic()]
-            clients: list[WorkerClient] = []
-            for at, topic in enumerate(topics):
-                group = site.group()
-                exits.enter_context(site.relay(topic, group))
-                clients += exits.enter_context(site.receivers([2 * at, 2 * at + 1], topic, group, count))
+        """Write to all at once."""
+        sources = 1 if kind is Kind.BASELINE else 2
+        with ExitStack() as exits, ThreadPoolExecutor(sources) as pool:
+            listening = [
+                exits.enter_context(self._listening([2 * at, 2 * at + 1], self._count))
+                for at in range(sources)
+            ]
             began = time.time()
-            other = Timer(0.0, site.write, (topics[1], count, SIZE, RATE))
-            other.start()
-            site.write(topics[0], count, SIZE, RATE)
-            other.join()
-            found = checked(clients, count)
-        return {"two_rate": 2 * count * SIZE / 1e6 / (max(one["last"] for one in found) - began)}
+            topics = [topic for topic, _, _ in listening]
+            [*pool.map(lambda topic: self._site.write(topic, self._count, LARGE, EACH), topics)]
+            found = [one for _, _, receivers in listening for one in checked(receivers, self._count)]
+        return {"two_rate": self._count / (max(one["last"] for one in found) - began)}
 
 
 class Burst(OnNetwork):
@@ -240,19 +223,16 @@ class Burst(OnNetwork):
 
     def run_once(self, kind: Kind) -> Figures:
         """Cut all off for a moment while records are written."""
-        site = self._site
+        site, lost = self._site, round(BURST * RATE)
         if site.lan is None:
             return {}
-        with self._listening(MANY, self._count) as (topic, group, receivers):
-            cut = Timer(0.5, site.lose, (range(MANY), 1.0, group))
-            heal = Timer(0.5 + BURST, site.lose, (range(MANY), 0.0, group))
-            cut.start()
-            heal.start()
-            site.write(topic, self._count, SIZE, RATE)
-            heal.join()
-            ended = time.time()
-            found = checked(receivers, self._count)
+        with self._listening(range(MANY), 2 * lost) as (topic, group, receivers):
+            site.write(topic, lost, SIZE, RATE)
+            site.lose(range(MANY), 1.0, group)
+            site.write(topic, lost, SIZE, RATE)
             site.lose(range(MANY), 0.0, group)
+            ended = time.time()
+            found = checked(receivers, 2 * lost)
         return {"burst_s": max(0.0, max(one["last"] for one in found) - ended)}
 
 
@@ -283,19 +263,32 @@ def checked(receivers: Sequence[WorkerClient], count: int) -> list[Found]:
         RunError: One did not get *count* records, each once and in order.
     """
     found = [client.receive() for client in receivers]
+    check_found(found, count)
+    return found
+
+
+def check_found(found: Sequence[Found], count: int) -> None:
+    """See that each receiver got *count* records, each once and in order.
+
+    Raises:
+        RunError: One did not.
+    """
     for one in found:
         if (one["count"], one["different"], one["disordered"]) != (count, count, 0):
             raise RunError(f"a receiver got {one['different']} of {count} records: {one}")
-    return found
 
 
 def network_experiments(context: Context, site: SharedSite) -> list[Experiment]:
     """Return the experiments, in the order in which they run."""
     return [
-        *(Loss(context, site, name, share) for name, share in LOSSES.items()),
         ManyReceivers(context, site),
-        Rate(context, site, "large", *LARGE),
-        Rate(context, site, "small", *SMALL),
+        Rate(context, site, "large", LARGE, range(FEW)),
+        Rate(context, site, "small", SMALL, range(FEW)),
+        *(
+            Rate(context, site, f"{name}_{size}", size, [host])
+            for name, (_, host) in LOCALITIES.items()
+            for size in OFFERED
+        ),
         WantsLess(context, site),
         TwoSources(context, site),
         Burst(context, site),

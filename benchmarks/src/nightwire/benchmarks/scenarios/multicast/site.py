@@ -6,7 +6,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from queue import SimpleQueue
 from typing import Any
+
+from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
 from nightwire.benchmarks.environment.processes import Child, python
@@ -23,9 +26,13 @@ PATIENCE = 90.0
 """Longest wait for anything. [s]"""
 SILENCE = 15.0
 """After so long without a record, a receiver ends. [s]"""
+SOURCES = 2
+"""So many write at once, at most."""
 STEP = 0.002
 """Records are written so often. [s]"""
 LOOPBACK = "127.0.0.1"
+HERE = -1
+"""In place of a host: where relays are."""
 POOL = 16 << 20
 """Random bytes that records are cut from. [byte]"""
 
@@ -45,11 +52,9 @@ class Site:
         self._broker = self._started()
         self.bootstrap = self._broker.bootstrap
         self._numbers = iter(range(1, 1 << 16))
-
-    @property
-    def interface(self) -> str:
-        """The interface of a receiver."""
-        return DEVICE if self.lan else LOOPBACK
+        self._pool, self._producers = secrets.token_bytes(POOL), SimpleQueue[Producer]()
+        for _ in range(SOURCES):
+            self._producers.put(self._connected())
 
     def topic(self, partitions: int = 1) -> str:
         """Return a new topic."""
@@ -86,25 +91,25 @@ class Site:
         """Yield receivers, one on each of *hosts*, in place; without a *group* they read Kafka."""
         order: dict[str, Any] = {"topic": topic, "group": group, "wanted": wanted, "patience": SILENCE}
         order["where"] = where
-        order |= {"bootstrap": self._lan_bootstrap, "interface": self.interface}
         with ExitStack() as exits:
-            clients = [exits.enter_context(self._receiver(host, order)) for host in hosts]
+            clients = [exits.enter_context(self.worker(RECEIVER, host, order)) for host in hosts]
             for client in clients:
                 client.await_ready()
             yield clients
 
-    def write(self, topic: str, count: int, size: int, rate: float) -> float:
-        """Write *count* records of *size* bytes at so many a second; return how long it took.
+    def write(self, topic: str, count: int, size: int, rate: float) -> None:
+        """Write *count* records of *size* bytes at so many a second.
 
         They are random, so that Kafka's compression makes them no smaller: datagrams have none.
         """
-        pool = secrets.token_bytes(POOL)
         begins = (number * size % (POOL - size) for number in range(count))
-        return self.write_values(topic, (pool[begin : begin + size] for begin in begins), rate)
+        self.write_values(topic, (self._pool[begin : begin + size] for begin in begins), rate)
 
-    def write_values(self, topic: str, values: Iterable[bytes], rate: float) -> float:
-        """Write *values* at so many a second; return how long it took."""
-        client, began = producer(self.bootstrap, linger_ms=1), time.perf_counter()
+    def write_values(self, topic: str, values: Iterable[bytes], rate: float) -> None:
+        """Write *values* at so many a second."""
+        client = self._producers.get()
+        client.list_topics(topic, timeout=PATIENCE)
+        began = time.perf_counter()
         for number, value in enumerate(values):
             if number % max(1, round(rate * STEP)) == 0:
                 time.sleep(max(0.0, began + number / rate - time.perf_counter()))
@@ -112,7 +117,7 @@ class Site:
             client.produce(topic, value)
         if client.flush(PATIENCE):
             raise RunError("Kafka did not take all records")
-        return time.perf_counter() - began
+        self._producers.put(client)
 
     def lose(self, hosts: Sequence[int], share: float, group: str) -> None:
         """Let *hosts* lose a share of what comes to a group; nothing is lost on the loopback."""
@@ -128,17 +133,25 @@ class Site:
         """End what was started."""
         self._exits.close()
 
-    @property
-    def _lan_bootstrap(self) -> str:
-        return f"{self.address}:{self._lan_port}" if self.lan else self.bootstrap
-
     @contextmanager
-    def _receiver(self, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
-        command = python(RECEIVER, json.dumps(order))
-        log = self._context.folder / f"receiver-{host}.log"
-        with Child(self.lan.on(host, command) if self.lan else command, log, talks=True) as child:
-            self._context.role(child.process.pid, "receiver")
+    def worker(self, module: str, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
+        """Yield a worker on a host; its order has Kafka's address and the interface, too."""
+        lan = self.lan if host != HERE else None
+        bootstrap = f"{self.address}:{self._lan_port}" if lan else self.bootstrap
+        device = DEVICE if lan else self.lan.bridge if self.lan else "lo"
+        command = python(module, json.dumps({**order, "bootstrap": bootstrap, "interface": device}))
+        log = self._context.folder / f"worker-{host}.log"
+        with Child(lan.on(host, command) if lan else command, log, talks=True) as child:
+            self._context.role(child.process.pid, "relay" if host == HERE else "receiver")
             yield WorkerClient(child)
+
+    def _connected(self) -> Producer:
+        """Return a producer that has written: its first record takes up to a second."""
+        client = producer(self.bootstrap, linger_ms=1)
+        client.produce(self.topic(), b"")
+        if client.flush(PATIENCE):
+            raise RunError("Kafka takes no record")
+        return client
 
     def _started(self) -> Broker:
         port, controller, self._lan_port = free_port(), free_port(), free_port()

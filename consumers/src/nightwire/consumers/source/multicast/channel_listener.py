@@ -76,15 +76,18 @@ class ChannelListener:
         if self._known and self._table.position != before:
             self._choose()
 
-    def end_of(self, partition: TopicPartition) -> int | None:
-        """Return where *partition* of a topic ends; None where there is no channel of it."""
+    def end_of(self, partition: TopicPartition, known: int) -> int | None:
+        """Return where *partition* of a topic ends; None where there is no channel of it.
+
+        Where Kafka is away it is *known*, for nothing is missed.
+        """
         if partition[0] not in self._chosen:
             return None
         try:
             asked = TopicPartitionOffset(*partition)
             return int(self._consumer.get_watermark_offsets(asked, timeout=END_TIMEOUT, cached=False)[1])
         except KafkaException:
-            return 0  # Kafka is away, and nothing is missed
+            return known
 
     def close(self) -> None:
         """Leave Kafka."""

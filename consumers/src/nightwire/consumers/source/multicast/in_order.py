@@ -54,7 +54,7 @@ class InOrder:
         self.last = -1  # the highest offset that was sent, as far as is known
         self._done = -1  # the highest that a relay has looked at
         self._epoch: int | None = None
-        self._heard_at = float("-inf")
+        self._heard_at = self._reached_at = float("-inf")  # anything; what reached the next offset
         self._beats: dict[int, int] = {}  # when the newest heartbeat was sent, by channel
         self._held: dict[int, Held] = {}
         self._order: list[int] = []
@@ -74,7 +74,7 @@ class InOrder:
             return wrong
         if last < self.next or one.offset in self._held:
             return "replayed"
-        self._heard_at = now
+        self._note_heard(last, now)
         return None
 
     def hear(self, beat: Beat, channel: int, sent: int, now: float) -> str | None:
@@ -83,8 +83,9 @@ class InOrder:
             return wrong
         if sent <= self._beats.get(channel, -1):
             return "replayed"
-        self._beats[channel], self._heard_at, self.last = sent, now, max(self.last, beat.last)
+        self._beats[channel], self.last = sent, max(self.last, beat.last)
         self._done = max(self._done, beat.done)
+        self._note_heard(max(beat.last, beat.done), now)
         return None
 
     def vouch(self, known: range, messages: Sequence[Message], now: float) -> None:
@@ -95,7 +96,7 @@ class InOrder:
             messages: The records among them, in order.
             now: The time. [s, any steady clock]
         """
-        self._heard_at = now
+        self._note_heard(known.stop - 1, now)
         before = self._held.get(known.start)
         if known.stop > self.next and (before is None or before.last < known.stop - 1):
             size = sum(len(one.value() or b"") for one in messages)
@@ -103,19 +104,23 @@ class InOrder:
 
     def confirm(self, now: float) -> None:
         """Take note that nothing was missed until *now*."""
-        self._heard_at = now
+        self._note_heard(self.next, now)
 
     def strays(self, now: float) -> bool:
         """Take note that a gap held records; return whether too many vouch for nothing."""
         self._strays.append(now)
         if not self._patience or len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
             return False
-        self._left_until = now + AWAY
+        self.leave(now)
         return True
+
+    def leave(self, now: float) -> None:
+        """Connect to nothing that is heard for a while."""
+        self._left_until = now + AWAY
 
     def reset(self) -> None:
         """Forget what was heard: it comes another way from now on."""
-        self._heard_at = float("-inf")
+        self._heard_at = self._reached_at = float("-inf")
         while self._order:
             self._drop(0)
         self.forget_end()
@@ -198,9 +203,19 @@ class InOrder:
         """Return whether nothing was heard for too long."""
         return now - self._heard_at > SILENCE
 
+    def is_behind(self, now: float) -> bool:
+        """Return whether for too long nothing was heard that reached the next offset."""
+        return now - self._reached_at > SILENCE
+
     def connects(self, now: float) -> bool:
         """Return whether what is heard joins what was handed out, without a gap."""
         return now >= self._left_until and not self.is_silent(now) and not any(self.gaps())
+
+    def _note_heard(self, last: int, now: float) -> None:
+        """Take note that something was heard up to the offset *last*."""
+        self._heard_at = now
+        if last >= self.next - 1:
+            self._reached_at = now
 
     def _enter(self, epoch: int, now: float) -> str | None:
         """Go on with a newer *epoch*, after silence with any; return why it is dropped."""

@@ -49,7 +49,7 @@ class InProcessListener:
             if (heard := self.partitions.get(place)) is not None:
                 _vouch(heard, [*messages])
 
-    def end_of(self, _partition: TopicPartition) -> None:
+    def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
 
     def close(self) -> None:

@@ -141,7 +141,7 @@ class Listener:
             self.look()
             self._look_at = time.monotonic() + self._pauses.next()
 
-    def end_of(self, _partition: TopicPartition) -> None:
+    def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: a relay has a heartbeat."""
 
     def close(self) -> None:

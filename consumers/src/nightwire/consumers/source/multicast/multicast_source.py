@@ -146,7 +146,7 @@ class MulticastSource(RecordSource):
             if partition in self._by_lan:
                 self._from_lan(partition, heard, now)
             elif self._tail is None and heard.connects(now):
-                self._to_lan(partition)
+                self._to_lan(partition, heard)
                 self._from_lan(partition, heard, now)
 
     def _follow_assignment(self) -> None:
@@ -191,7 +191,7 @@ class MulticastSource(RecordSource):
                 self._to_kafka(partition, f"Kafka does not say for {SHORT:g} s what was lost")
             return
         why, gaps = None, heard.overdue(now)
-        if not gaps and heard.is_silent(now):
+        if not gaps and heard.is_behind(now):
             why, gaps = self._silence(partition, heard, now)
         if (lost := sum(map(len, gaps))) > LONG_GAP:
             why = f"{lost:,} records were lost"
@@ -205,9 +205,13 @@ class MulticastSource(RecordSource):
         self, partition: TopicPartition, heard: InOrder, now: float
     ) -> tuple[str | None, list[range]]:
         """Return why a silent partition is left, or what may have been missed of it."""
-        if (end := self._listener.end_of(partition)) is None:
+        end = self._listener.end_of(partition, heard.next)
+        if end is None and heard.is_silent(now):
             return "nothing is heard", []
-        if end <= heard.next:
+        if end is None or end < heard.next:  # the topic was made anew, or a relay is far behind
+            heard.leave(now)
+            return "what is heard lies before that", []
+        if end == heard.next:
             heard.confirm(now)
             return None, []
         self._silent.add(partition)
@@ -225,10 +229,11 @@ class MulticastSource(RecordSource):
             if was_sent and partition[0] in self._judges:
                 self._carried |= dict.fromkeys(map(position_of, messages), True)
 
-    def _to_lan(self, partition: TopicPartition) -> None:
+    def _to_lan(self, partition: TopicPartition, heard: InOrder) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
         self._repairs.ask(partition, ())
         self._by_lan.add(partition)
+        heard.confirm(time.monotonic())
         log.info("%s[%d]: by %s from offset %d", *partition, self._listener.name, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
