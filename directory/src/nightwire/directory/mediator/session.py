@@ -17,7 +17,14 @@ from nightwire.schemas.serving import RefusedError
 Cursor = Mapping[int, int]
 """By partition, the offset behind the last record that is done."""
 
+Paid = frozenset[tuple[int, int]]
+"""Partitions and offsets of alerts that followed over a slow link, and were taken."""
+NOTHING: Paid = frozenset()
+
 CURSOR = re.compile(r"(?:\d{1,9}:\d{1,18}(?:,\d{1,9}:\d{1,18})*)?", re.ASCII)
+SPANS = re.compile(r"(?:\d{1,9}:\d{1,18}-\d{1,18}(?:,\d{1,9}:\d{1,18}-\d{1,18})*)?", re.ASCII)
+MOST_PAID = 10_000
+"""Most alerts that follow at once."""
 LIMITS: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 4 << 10,
     "fetch.message.max.bytes": 1 << 20,
@@ -49,6 +56,20 @@ def cursor(text: str) -> Cursor:
         raise RefusedError(400, f"{text[:99]!r} is no PARTITION:OFFSET,…")
     pairs = [pair.partition(":") for pair in text.split(",") if pair]
     return {int(partition): int(offset) for partition, _, offset in pairs}
+
+
+def spans(text: str) -> Paid:
+    """Return what *text* says: ``PARTITION:FIRST-LAST,…``.
+
+    Raises:
+        RefusedError: It says nothing such, or too much.
+    """
+    found = [
+        tuple(map(int, re.split("[:-]", span))) for span in text.split(",") if SPANS.fullmatch(text) and span
+    ]
+    if (text and not found) or sum(last - first + 1 for _, first, last in found) > MOST_PAID:
+        raise RefusedError(400, f"{text[:99]!r} is no PARTITION:FIRST-LAST,…, or more than {MOST_PAID}")
+    return frozenset((one, offset) for one, first, last in found for offset in range(first, last + 1))
 
 
 def text(done: Cursor) -> str:
@@ -91,7 +112,15 @@ class Session:
         """What was delivered."""
         return dict(self._delivered)
 
-    def go_on(self, after: Cursor) -> None:
+    def next_question(self, after: Cursor) -> dict[str, str]:
+        """Return what acknowledges all answers, of which *after* was acknowledged before."""
+        return {"after": text({**after, **self.delivered})}
+
+    def state(self) -> dict[str, str]:
+        """Return what HTTP's headers say of it."""
+        return {}
+
+    def go_on(self, after: Cursor, paid: Paid = NOTHING) -> None:
         """Acknowledge what lies before *after*; what was delivered beyond it is delivered again."""
         with self._open():
             self._acknowledge(after, wait=False)
@@ -100,7 +129,7 @@ class Session:
                     self._consumer.seek(TopicPartition(self.topic, partition, offset))
                     self._delivered[partition] = offset
 
-    def commit(self, after: Cursor) -> None:
+    def commit(self, after: Cursor, paid: Paid = NOTHING) -> None:
         """Acknowledge what lies before *after*, and wait until Kafka has it.
 
         Raises:

@@ -1,0 +1,279 @@
+"""A member of a group behind a slow link: it gets less of each alert, not old ones.
+
+Kafka has no slow link to us, so all is read at once; what cannot go out in time is owed.  What is
+owed lies in the topic `owed` before the answer goes out.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Message, TopicPartition
+
+from nightwire.core.congestion import (
+    Batch,
+    Block,
+    Handler,
+    Ladder,
+    Link,
+    place_of,
+    ranges,
+)
+from nightwire.core.kafka import (
+    DeliveryError,
+    MissingError,
+    RecordFetcher,
+    ensure_topics,
+    read_to_end,
+    watermarks,
+)
+from nightwire.directory.following import write
+from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
+from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import OWED, settings
+
+log = logging.getLogger("nightwire.directory")
+
+QUIET = 0.02
+"""Kafka has nothing more where it sends nothing for so long. [s]"""
+DRAIN = 0.5
+"""Longest time that is read before something goes out. [s]"""
+HELD = 32 << 20
+"""Most that waits while all of each alert goes out. [byte]"""
+AT_ONCE = 1_000
+"""Most records of one read."""
+END = 1 << 63
+"""Behind every offset."""
+EXPIRE = 10.0
+"""Time between two looks for what Kafka has forgotten of what is owed. [s]"""
+
+Partition = tuple[str, int]
+
+
+class SlowLinkSession(Session):
+    """Reads *topic* for a group behind a slow link.
+
+    Args:
+        bootstrap: Kafka's address.
+        client: librdkafka's properties of who reads.
+        topic: What it reads.
+        group: Where its offsets are.
+        limit: Age above which less is sent. [s]
+        handler: Makes less of a batch.
+        count: Is called with what records became, and how many.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        client: Mapping[str, Any],
+        topic: str,
+        group: str,
+        *,
+        limit: float,
+        handler: Handler,
+        count: Callable[[str, int], None],
+    ) -> None:
+        self._bootstrap, self._count = bootstrap, count
+        self._link = Link(Ladder(limit), handler)
+        self._fetcher = RecordFetcher(bootstrap, client)
+        self._answered: dict[int, int] = {}
+        self._batch: Batch | None = None
+        self._went = self._current = self._looked = time.monotonic()
+        self._claimed_paid: Paid = frozenset()
+        self._expired: list[str] = []
+        ensure_topics(bootstrap, [settings(OWED)])
+        super().__init__(client, topic, group)
+
+    @property
+    def delivered(self) -> Cursor:
+        """What went out, or is owed."""
+        return dict(self._answered)
+
+    def next_question(self, after: Cursor) -> dict[str, str]:
+        """Return what acknowledges the last answer, beside what was acknowledged by *after*."""
+        paid: dict[int, list[int]] = {}
+        for (_, partition), offset in self._batch.paid if self._batch else ():
+            paid.setdefault(partition, []).append(offset)
+        spans = [spans_of(partition, sorted(offsets)) for partition, offsets in paid.items()]
+        return {**super().next_question(after), "paid": ",".join(spans)}
+
+    def state(self) -> dict[str, str]:
+        """Return what HTTP's headers say of it; what has expired is said once."""
+        expired, self._expired = self._expired, []
+        return {
+            "Nightwire-Level": self._link.ladder.level.name.lower(),
+            "Nightwire-Owed": str(len(self._link.owed)),
+            **({"Nightwire-Expired": ",".join(expired)} if expired else {}),
+        }
+
+    def go_on(self, after: Cursor, paid: Paid = NOTHING) -> None:
+        """Acknowledge what lies before *after* and what was *paid*; all else goes out again."""
+        with self._open():
+            self._settle(after, paid)
+            self._acknowledge(self._bounded(after), wait=False)
+            for partition, offset in self._acknowledged.items():
+                if self._answered.get(partition, offset) > offset:
+                    self._rewind(partition, offset)
+
+    def commit(self, after: Cursor, paid: Paid = NOTHING) -> None:
+        """Acknowledge, and wait until Kafka has it."""
+        with self._open():
+            self._settle(after, paid)
+        super().commit(self._bounded(after))
+
+    def take(self, most: int, size: int, timeout: float) -> list[Message]:
+        """Return what goes out next; it is settled with the next `go_on`."""
+        with self._open():
+            owes = bool(self._link.wanted(1, size))
+            self._drain(QUIET if owes or self._link.held else timeout)
+            self._expire()
+            batch = self._link.choose(most, size, time.monotonic()) or self._follow(most, size)
+            if batch is None:
+                return []
+            self._keep()
+            self._answered |= {partition: offset for (_, partition), offset in batch.upto.items()}
+            self._batch, self._went = batch, time.monotonic()
+            return [*batch.messages]
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        super().close()
+        self._fetcher.close()
+
+    def _settle(self, after: Cursor, paid: Paid) -> None:
+        """Note that the last answer was delivered, if *after* and *paid* say so."""
+        now = time.monotonic()
+        batch, self._batch, self._claimed_paid = self._batch, None, paid
+        for partition, offset in paid:
+            self._link.owed.pay((self.topic, partition), offset)
+        upto = {partition: offset for (_, partition), offset in batch.upto.items()} if batch else {}
+        gone = {(partition, offset) for (_, partition), offset in batch.paid} if batch else set()
+        if batch and gone <= paid and all(after.get(one, 0) >= offset for one, offset in upto.items()):
+            self._link.delivered(batch, now - self._went, now)
+            for became, count in batch.became.items():
+                self._count(became, count)
+        self._keep()
+
+    def _bounded(self, after: Cursor) -> Cursor:
+        """Return *after* without what did not go out yet."""
+        return {one: min(offset, self._answered.get(one, offset)) for one, offset in after.items()}
+
+    def _rewind(self, partition: int, offset: int) -> None:
+        """Decide anew on what lies behind *offset*: its answer was lost."""
+        self._consumer.seek(TopicPartition(self.topic, partition, offset))
+        self._delivered[partition] = self._answered[partition] = offset
+        here = (self.topic, partition)
+        self._link.leave(here)
+        self._link.owed.drop(here, range(offset, END))
+
+    def _drain(self, timeout: float) -> None:
+        """Read what Kafka has: for some time, and for as much as may wait."""
+        until, most = time.monotonic() + timeout + DRAIN, 1
+        while time.monotonic() < until and self._link.held < HELD:
+            messages = self._read(most, timeout)
+            self._link.arrive(messages, self._current)
+            if not messages:
+                self._current = time.monotonic()
+                return
+            most, timeout = AT_ONCE, QUIET
+
+    def _follow(self, most: int, size: int) -> Batch | None:
+        """Return whole alerts that are owed; what Kafka has no more is owed no more."""
+        if not (wanted := self._link.wanted(most, size)):
+            return None
+        found: list[Message] = []
+        for here in dict.fromkeys(partition for partition, _ in wanted):
+            for one in ranges(offset for partition, offset in wanted if partition == here):
+                found += self._fetched(here, one)
+        return self._link.following(wanted, found) if found else None
+
+    def _fetched(self, here: Partition, wanted: range) -> list[Message]:
+        try:
+            found = self._fetcher.fetch(here, wanted)
+        except MissingError as error:
+            log.warning("group %s: %s", self.group, error)
+            return []
+        there = {place_of(one)[1] for one in found}
+        for offset in (gone := [one for one in wanted if one not in there]):
+            self._link.owed.pay(here, offset)
+        self._note_expired(here, gone)
+        return found
+
+    def _expire(self) -> None:
+        """Owe no more what Kafka has forgotten: so a link that never recovers owes no more."""
+        if time.monotonic() - self._looked < EXPIRE or not self._link.owed:
+            return
+        self._looked = time.monotonic()
+        for partition in self._answered:
+            here = (self.topic, partition)
+            low = watermarks(self._consumer, *here).low
+            self._note_expired(here, self._link.owed.drop(here, range(low)))
+
+    def _note_expired(self, here: Partition, offsets: list[int]) -> None:
+        if offsets:
+            spans = spans_of(here[1], offsets)
+            log.error("%s: what group %s did not get whole has expired: %s", self.topic, self.group, spans)
+            self._expired.append(spans)
+            self._count("expired", len(offsets))
+
+    def _keep(self) -> None:
+        """Write what is owed, where that has changed.
+
+        Raises:
+            RefusedError: Kafka does not take it; nothing goes out that it does not know of.
+        """
+        about = {"group": self.group, "topic": self.topic}
+        kept: dict[str, bytes | None] = {}
+        for ((_, partition), first), sent in self._link.owed.changes():
+            said = {**about, "partition": partition, "first": first, "sent": sent}
+            key = f"{self.group}|{self.topic}|{partition}|{first}"
+            kept[key] = None if sent is None else RECORD.encode(said)
+        try:
+            write(self._bootstrap, kept, OWED)
+        except DeliveryError as error:
+            raise RefusedError(503, str(error)) from error
+
+    def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        """Begin where the group was, with what it is owed of before."""
+        super()._given(consumer, given)
+        if self._closed:
+            return
+        known = owed_by(self._bootstrap, self.group, self.topic)
+        for partition in (one.partition for one in given):
+            here = (self.topic, partition)
+            self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
+            position = self._acknowledged.get(partition, 0)
+            self._link.owed.drop(here, range(position, END))  # decided, and not delivered
+            if partition in self._acknowledged:
+                self._answered[partition] = position
+        for partition, offset in self._claimed_paid:
+            self._link.owed.pay((self.topic, partition), offset)
+
+    def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        super()._taken(consumer, taken)
+        for partition in (one.partition for one in taken):
+            self._answered.pop(partition, None)
+            self._link.leave((self.topic, partition))
+            self._link.owed.forget((self.topic, partition))
+
+
+def owed_by(bootstrap: str, group: str, topic: str) -> dict[Block, bytes]:
+    """Return what *group* is owed of *topic*, as it was kept."""
+    found: dict[Block, bytes] = {}
+    for message in read_to_end(bootstrap, [OWED]):
+        where, _, first = (message.key() or b"").decode(errors="replace").rpartition("|")
+        asked, _, partition = where.rpartition("|")
+        if asked != f"{group}|{topic}" or not (partition.isdecimal() and first.isdecimal()):
+            continue
+        block = (topic, int(partition)), int(first)
+        value = message.value()
+        found[block] = b"" if value is None else RECORD.decode(value)["sent"]
+    return found
+
+
+def spans_of(partition: int, offsets: list[int]) -> str:
+    """Return ascending *offsets* of *partition* as ``PARTITION:FIRST-LAST,…``."""
+    return ",".join(f"{partition}:{one.start}-{one.stop - 1}" for one in ranges(offsets))
