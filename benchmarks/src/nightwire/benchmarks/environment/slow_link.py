@@ -53,7 +53,7 @@ class SlowLink:
                 for ends in ((near, far, False), (far, near, True)):
                     threading.Thread(target=self._carry, args=ends, daemon=True).start()
 
-    def _carry(self, source: socket.socket, sink: socket.socket, slowly: bool) -> None:  # noqa: FBT001
+    def _carry(self, source: socket.socket, sink: socket.socket, slowly: bool) -> None:
         with suppress(OSError):
             while piece := source.recv(PIECE):
                 if slowly:

@@ -30,6 +30,8 @@ from nightwire.consumers.source import (
     MulticastSource,
     Plan,
     RecordSource,
+    SlowLinkSource,
+    TopicError,
     VisitLog,
     VisitSource,
     membership,
@@ -163,6 +165,12 @@ def _only_survey(plan: Plan) -> str | None:
 
 def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
+    if plan.slow_link is not None:
+        if request.endpoints.directory is None:
+            raise TopicError(
+                "a slow link is read from a directory, and none is named: NIGHTWIRE_DIRECTORY=URL"
+            )
+        return SlowLinkSource(request.endpoints.directory, plan, login(bootstrap))
     how = membership(plan.member, properties()) if plan.group else {}
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None

@@ -23,7 +23,7 @@ class Level(IntEnum):
 
 @dataclass
 class Ladder:
-    """Where a link stands: a rung down while ages are above the limit, up when they stay below half of it.
+    """Where a link stands: a rung down while ages are too great, one up when they stay small.
 
     Attributes:
         limit: Age above which less is sent. [s]

@@ -21,6 +21,8 @@ FOLLOWS_HEADER = "follows"
 """Says in the whole alert what went out of it before; ``nothing`` where it was skipped."""
 ROUND = 0.1
 """Time that a batch is to take, as a part of the ladder's limit."""
+LONG = 3
+"""A batch of alerts that follow takes so many times as long: they are old anyway."""
 LEAST = 64 << 10
 """Size of a batch on the slowest link. [byte]"""
 FIRST = 4 << 10
@@ -113,7 +115,7 @@ class Link:
         """Return what of the debt may go out now: nothing while less is sent or something waits."""
         if self.ladder.level is not Level.FULL or self._waiting:
             return {}
-        return self.owed.first(self._room(Level.FULL, most, size))
+        return self.owed.first(self._room(Level.FULL, most, size, LONG))
 
     def following(self, wanted: Mapping[Place, Sent], whole: Sequence[Message]) -> Batch:
         """Return the batch of *whole* alerts, those of *wanted* that were found."""
@@ -126,15 +128,16 @@ class Link:
         """Note that *batch* was delivered at *now*, *took* after it went out. [s]"""
         for one in batch.paid:
             self.owed.pay(*one)
-        if took >= (round_ := ROUND * self.ladder.limit):
-            self._budget = max(LEAST, round_ * batch.size / took)
+        expected = ROUND * self.ladder.limit * (1 if batch.upto else LONG)
+        if took >= expected:
+            self._budget = max(LEAST, ROUND * self.ladder.limit * batch.size / took)
         elif batch.size > self._budget / 2:
             self._budget *= 2
         if batch.since is not None:
             self.ladder.see(now - batch.since, now)
 
-    def _room(self, level: Level, most: int, size: int) -> int:
-        return min(most, max(1, int(min(self._budget, size) / self._mean[level])))
+    def _room(self, level: Level, most: int, size: int, rounds: int = 1) -> int:
+        return min(most, max(1, int(min(rounds * self._budget, size) / self._mean[level])))
 
     def _weigh(self, level: Level, out: Sequence[Message]) -> None:
         if out:

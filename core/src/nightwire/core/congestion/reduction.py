@@ -68,9 +68,8 @@ class Reduction:
         return rank, copied(message, less)
 
     def _rank_of(self, known: Survey, alert: Mapping[str, Any]) -> float:
-        found = getattr(known.view(alert), self._rank, None)
-        number = isinstance(found, int | float) and math.isfinite(found)
-        return self._sign * found if number else math.inf
+        found = getattr(known.view(alert), self._rank)
+        return self._sign * found if found is not None and math.isfinite(found) else math.inf
 
     def _form(self, schema: Mapping[str, Any], known: Survey) -> _Form:
         if id(schema) not in self._forms:

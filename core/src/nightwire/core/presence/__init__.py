@@ -15,7 +15,12 @@ from nightwire.core.presence.registrar import (
     registered,
     wrong_name,
 )
-from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request
+from nightwire.core.presence.site_http import (
+    NobodyAnswersError,
+    SiteHttpError,
+    request,
+    whom_to_trust,
+)
 
 __all__ = [
     "HEARTBEAT",
@@ -35,5 +40,6 @@ __all__ = [
     "reached_at",
     "registered",
     "request",
+    "whom_to_trust",
     "wrong_name",
 ]

@@ -109,13 +109,13 @@ def asked(http: Request) -> Asked:
     )
 
 
-def _number(name: str, text: str, least: int, most: float) -> float:
+def _number(name: str, text: str, least: float, most: float) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not least <= number <= most:
-        raise RefusedError(400, f"{name}={text[:99]}: from {least} to {most:g}")
+        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {most:g}")
     return number
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
 from nightwire.core.congestion import (
     Batch,
@@ -24,11 +24,12 @@ from nightwire.core.kafka import (
     DeliveryError,
     MissingError,
     RecordFetcher,
+    Writer,
     ensure_topics,
+    producer,
     read_to_end,
     watermarks,
 )
-from nightwire.directory.following import write
 from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import RefusedError
@@ -79,11 +80,13 @@ class SlowLinkSession(Session):
         self._bootstrap, self._count = bootstrap, count
         self._link = Link(Ladder(limit), handler)
         self._fetcher = RecordFetcher(bootstrap, client)
+        self._writer = Writer(producer(bootstrap))
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
         self._went = self._current = self._looked = time.monotonic()
         self._claimed_paid: Paid = frozenset()
         self._expired: list[str] = []
+        self._unknown = ""
         ensure_topics(bootstrap, [settings(OWED)])
         super().__init__(client, topic, group)
 
@@ -174,6 +177,8 @@ class SlowLinkSession(Session):
         until, most = time.monotonic() + timeout + DRAIN, 1
         while time.monotonic() < until and self._link.held < HELD:
             messages = self._read(most, timeout)
+            if self._unknown:
+                raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
             self._link.arrive(messages, self._current)
             if not messages:
                 self._current = time.monotonic()
@@ -232,23 +237,26 @@ class SlowLinkSession(Session):
             key = f"{self.group}|{self.topic}|{partition}|{first}"
             kept[key] = None if sent is None else RECORD.encode(said)
         try:
-            write(self._bootstrap, kept, OWED)
+            for key, value in kept.items():
+                self._writer.write(OWED, value, key=key.encode(), partition=0)
+            self._writer.flush()
         except DeliveryError as error:
             raise RefusedError(503, str(error)) from error
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Begin where the group was, with what it is owed of before."""
         super()._given(consumer, given)
-        if self._closed:
+        try:
+            known = owed_by(self._bootstrap, self.group, self.topic)
+        except KafkaException as error:  # what escapes from a callback would be no exception
+            self._unknown = error.args[0].str()
             return
-        known = owed_by(self._bootstrap, self.group, self.topic)
         for partition in (one.partition for one in given):
             here = (self.topic, partition)
             self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
-            position = self._acknowledged.get(partition, 0)
-            self._link.owed.drop(here, range(position, END))  # decided, and not delivered
             if partition in self._acknowledged:
-                self._answered[partition] = position
+                self._answered[partition] = self._acknowledged[partition]
+                self._link.owed.drop(here, range(self._answered[partition], END))  # did not go out
         for partition, offset in self._claimed_paid:
             self._link.owed.pay((self.topic, partition), offset)
 

@@ -1,0 +1,159 @@
+"""A reader behind a link that is cut: fresh alerts, less of each; all of them whole in the end."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from conftest import PAGES, await_port
+from nightwire.benchmarks.environment.slow_link import SlowLink
+from nightwire.consumers import AlertReader, ReceivedAlert
+from nightwire.core.kafka import ensure_topics, producer
+from nightwire.core.stack import free_port
+from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
+from nightwire.schemas.topics import DIRECTORY, FILTERS, OWED, settings
+from nightwire.schemas.wire import frame
+from tests._channels import alert as bare_alert
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+LIMIT = 0.6
+"""Age above which less is sent. [s]"""
+FREE, CUT = 4e6, 20e3
+"""Rates of the link. [byte/s]"""
+CODEC = Codec(sim_alert_schema())
+
+
+def alert(number: int) -> bytes:
+    """Return an alert of some 9 kB, of which a twentieth is no stamp."""
+    return frame(SIM_ALERT_ID, CODEC.encode(bare_alert(number) | {"cutoutScience": os.urandom(9_000)}))
+
+
+@dataclass
+class Directory:
+    """A directory's process, to be killed and started again."""
+
+    kafka: str
+    folder: Path
+    port: int = field(default_factory=free_port)
+    page: int = field(default_factory=free_port)
+
+    def start(self) -> None:
+        words = ["directory", "serve", "--bootstrap", self.kafka, "--port", str(self.port)]
+        command = [sys.executable, "-m", "nightwire.core.cli", *words, "--metrics-port", str(self.page)]
+        log = self.folder / "log"
+        with log.open("ab") as out:
+            self.child = subprocess.Popen(command, stdout=out, stderr=out)
+        await_port(self.port, lambda: self.child.poll() is None, log)
+
+    def kill(self) -> None:
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait(60)
+
+    def became(self, topic: str) -> dict[str, int]:
+        """Return what records of *topic* became since it started."""
+        lines = PAGES.get(f"http://127.0.0.1:{self.page}/metrics").text.splitlines()
+        ours = [one for one in lines if one.startswith("nightwire_slow_link_records_total") and topic in one]
+        return {one.split('became="')[1].split('"')[0]: int(float(one.split()[-1])) for one in ours}
+
+
+@pytest.fixture
+def directory(kafka: str, tmp_path: Path) -> Iterator[Directory]:
+    ensure_topics(kafka, [settings(name) for name in (DIRECTORY, FILTERS, OWED)])
+    one = Directory(kafka, tmp_path)
+    one.start()
+    yield one
+    one.child.terminate()
+    one.child.wait(60)
+
+
+class Night:
+    """Alerts that are written at a steady rate until it ends."""
+
+    def __init__(self, kafka: str, topic: str, rate: float) -> None:
+        self._kafka, self._topic, self._rate, self.written = kafka, topic, rate, 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        client = producer(self._kafka, linger_ms=5)
+        while not self._over.wait(1 / self._rate):
+            number = self.written
+            client.produce(self._topic, alert(number), partition=number % 2, headers=[("survey", b"sim")])
+            self.written += 1
+            client.poll(0)
+        assert client.flush(60) == 0
+
+
+class Seen:
+    """What a reader was given."""
+
+    def __init__(self) -> None:
+        self.whole, self.levels = Counter[tuple[str, int, int]](), dict[tuple[str, int, int], str]()
+        self.follows = dict[tuple[str, int, int], str]()
+
+    def note(self, one: ReceivedAlert) -> None:
+        if "level" in one.headers:
+            assert not one.alert["cutoutScience"]
+            self.levels[one.position] = one.headers["level"].decode()
+            return
+        assert len(one.alert["cutoutScience"]) == 9_000
+        self.whole[one.position] += 1
+        if "follows" in one.headers:
+            self.follows[one.position] = one.headers["follows"].decode()
+
+
+def test_a_cut_link_gets_less_and_in_the_end_everything_once(
+    directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, seen, killed = fresh_topic("alerts", partitions=2), Seen(), False
+    with SlowLink(directory.port, FREE) as link:
+        monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{link.port}")
+        night = Night(kafka, topic, 100.0)
+        reader = AlertReader(
+            topic,
+            group=f"g{os.urandom(4).hex()}",
+            slow_link=LIMIT,
+            bootstrap=kafka,
+            follow=False,
+            survey="sim",
+        )
+        try:
+            with reader:
+                while True:
+                    for one in reader:
+                        seen.note(one)
+                        if len(seen.whole) > 50 and link.rate == FREE and not killed:
+                            link.rate = CUT
+                        if len(seen.levels) > 100 and reader.way.endswith("sample") and not killed:
+                            directory.kill()
+                            directory.start()
+                            killed = True
+                        if killed and link.rate == CUT and len(seen.levels) > 300:
+                            link.rate = FREE
+                            night.end()
+                    if killed and link.rate == FREE:
+                        break
+        finally:
+            with suppress(RuntimeError):
+                night.end()
+        assert len(seen.whole) == night.written
+        assert set(seen.whole.values()) == {1}
+        assert {*seen.levels} <= {*seen.follows}
+        skipped = {*seen.follows} - {*seen.levels}
+        assert {seen.follows[one] for one in skipped} == {"nothing"}
+        assert all(seen.follows[one] == level for one, level in seen.levels.items())
