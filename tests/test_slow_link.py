@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -26,9 +25,9 @@ from tests._channels import alert as bare_alert
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-LIMIT = 0.6
+LIMIT = 1.0
 """Age above which less is sent. [s]"""
-FREE, CUT = 4e6, 20e3
+FREE, CUT = 4e6, 10e3
 """Rates of the link. [byte/s]"""
 CODEC = Codec(sim_alert_schema())
 
@@ -83,7 +82,17 @@ class Night:
         self._kafka, self._topic, self._rate, self.written = kafka, topic, rate, 0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._write)
+
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
+
+    def __exit__(self, *_failure: object) -> None:
+        self.end()
+
+    @property
+    def over(self) -> bool:
+        return not self._thread.is_alive()
 
     def end(self) -> None:
         self._over.set()
@@ -106,6 +115,13 @@ class Seen:
         self.whole, self.levels = Counter[tuple[str, int, int]](), dict[tuple[str, int, int], str]()
         self.follows = dict[tuple[str, int, int], str]()
 
+    def read(self, reader: AlertReader, enough: Callable[[], bool]) -> None:
+        """Read on until it is *enough*, or the end."""
+        for one in reader:
+            self.note(one)
+            if enough():
+                return
+
     def note(self, one: ReceivedAlert) -> None:
         if "level" in one.headers:
             assert not one.alert["cutoutScience"]
@@ -120,40 +136,31 @@ class Seen:
 def test_a_cut_link_gets_less_and_in_the_end_everything_once(
     directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic, seen, killed = fresh_topic("alerts", partitions=2), Seen(), False
-    with SlowLink(directory.port, FREE) as link:
+    topic, seen = fresh_topic("alerts", partitions=2), Seen()
+    with SlowLink(directory.port, FREE) as link, Night(kafka, topic, 50.0) as night:
         monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{link.port}")
-        night = Night(kafka, topic, 100.0)
         reader = AlertReader(
             topic,
             group=f"g{os.urandom(4).hex()}",
             slow_link=LIMIT,
             bootstrap=kafka,
-            follow=False,
             survey="sim",
+            timeout=60,
+            stopped=lambda: night.over and len(seen.whole) == night.written,
         )
-        try:
-            with reader:
-                while True:
-                    for one in reader:
-                        seen.note(one)
-                        if len(seen.whole) > 50 and link.rate == FREE and not killed:
-                            link.rate = CUT
-                        if len(seen.levels) > 100 and reader.way.endswith("sample") and not killed:
-                            directory.kill()
-                            directory.start()
-                            killed = True
-                        if killed and link.rate == CUT and len(seen.levels) > 300:
-                            link.rate = FREE
-                            night.end()
-                    if killed and link.rate == FREE:
-                        break
-        finally:
-            with suppress(RuntimeError):
-                night.end()
-        assert len(seen.whole) == night.written
-        assert set(seen.whole.values()) == {1}
-        assert {*seen.levels} <= {*seen.follows}
-        skipped = {*seen.follows} - {*seen.levels}
-        assert {seen.follows[one] for one in skipped} == {"nothing"}
-        assert all(seen.follows[one] == level for one, level in seen.levels.items())
+        with reader:
+            seen.read(reader, lambda: bool(seen.whole or seen.levels))
+            link.rate = CUT
+            seen.read(reader, lambda: reader.way == "slow link, sample")
+            sampled = len(seen.levels)
+            seen.read(reader, lambda: len(seen.levels) > sampled + 50)
+            directory.kill()
+            directory.start()
+            seen.read(reader, lambda: len(seen.levels) > sampled + 200)
+            link.rate = FREE
+            night.end()
+            seen.read(reader, lambda: False)
+    assert len(seen.whole) == night.written
+    assert {*seen.whole.values()} == {1}
+    assert seen.levels.items() <= seen.follows.items()
+    assert {level for one, level in seen.follows.items() if one not in seen.levels} <= {"nothing"}

@@ -111,7 +111,7 @@ class SlowLinkSource(RecordSource):
         self._level = answer.headers["Nightwire-Level"]
         self._note_expired(answer.headers.get("Nightwire-Expired", ""))
         messages = [*_messages(answer)]
-        self._idle = not messages and answer.headers["Nightwire-Owed"] == "0"
+        self._idle = not messages and answer.headers.get("Nightwire-Owed") == "0"
         self._backlog.extend(messages)
         self._undone = {position_of(one) for one in messages}
 

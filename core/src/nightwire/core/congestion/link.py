@@ -23,10 +23,10 @@ ROUND = 0.1
 """Time that a batch is to take, as a part of the ladder's limit."""
 LONG = 3
 """A batch of alerts that follow takes so many times as long: they are old anyway."""
-LEAST = 64 << 10
-"""Size of a batch on the slowest link. [byte]"""
-FIRST = 4 << 10
-"""What a reduced alert is taken to have before one was seen. [byte]"""
+FIRST, LEAST = 64 << 10, 4 << 10
+"""Size of a batch at first, and on the slowest link. [byte]"""
+REDUCED = 4 << 10
+"""Size of a reduced alert, before one was seen. [byte]"""
 
 Place = tuple[TopicPartition, int]
 """A partition and an offset."""
@@ -69,7 +69,7 @@ class Link:
         self._handler = handler
         self._waiting: deque[tuple[float, Message]] = deque()
         self._held = 0
-        self._budget, self._mean = float(LEAST), dict.fromkeys(Level, float(FIRST))
+        self._budget, self._mean = float(FIRST), dict.fromkeys(Level, float(REDUCED))
 
     @property
     def held(self) -> int:

@@ -86,7 +86,7 @@ class SlowLinkSession(Session):
         self._went = self._current = self._looked = time.monotonic()
         self._claimed_paid: Paid = frozenset()
         self._expired: list[str] = []
-        self._unknown = ""
+        self._unknown, self._joined = "", False
         ensure_topics(bootstrap, [settings(OWED)])
         super().__init__(client, topic, group)
 
@@ -106,11 +106,12 @@ class SlowLinkSession(Session):
     def state(self) -> dict[str, str]:
         """Return what HTTP's headers say of it; what has expired is said once."""
         expired, self._expired = self._expired, []
-        return {
+        said = {
             "Nightwire-Level": self._link.ladder.level.name.lower(),
-            "Nightwire-Owed": str(len(self._link.owed)),
-            **({"Nightwire-Expired": ",".join(expired)} if expired else {}),
+            "Nightwire-Owed": str(len(self._link.owed)) if self._joined else "",
+            "Nightwire-Expired": ",".join(expired),
         }
+        return {name: text for name, text in said.items() if text}
 
     def go_on(self, after: Cursor, paid: Paid = NOTHING) -> None:
         """Acknowledge what lies before *after* and what was *paid*; all else goes out again."""
@@ -251,6 +252,7 @@ class SlowLinkSession(Session):
         except KafkaException as error:  # what escapes from a callback would be no exception
             self._unknown = error.args[0].str()
             return
+        self._joined = True
         for partition in (one.partition for one in given):
             here = (self.topic, partition)
             self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
