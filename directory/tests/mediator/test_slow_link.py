@@ -1,4 +1,4 @@
-"""A group behind a slow link: what it did not get whole is owed until it did, or until it expires."""
+"""A group behind a slow link: what it did not get whole is owed until it did, or it expires."""
 
 import os
 import time
@@ -126,7 +126,8 @@ def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fr
     fill(kafka, topic, count)
     client, said = Client(here, topic, group()), list[str]()
     found = client.until(skips, pause=LIMIT)
-    for future in admin(kafka).delete_records([TopicPartition(topic, 0, count)]).values():
+    asked = admin(kafka)
+    for future in asked.delete_records([TopicPartition(topic, 0, count)]).values():
         future.result(30)
 
     def over(answer: httpx.Response) -> bool:

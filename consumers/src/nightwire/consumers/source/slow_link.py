@@ -108,7 +108,7 @@ class SlowLinkSource(RecordSource):
             time.sleep(timeout)
             return
         self._question = answer.links["next"]["url"]
-        self._level = answer.headers["Nightwire-Level"]
+        self._level = answer.headers.get("Nightwire-Level", "full")
         self._note_expired(answer.headers.get("Nightwire-Expired", ""))
         messages = [*_messages(answer)]
         self._idle = not messages and answer.headers.get("Nightwire-Owed") == "0"
