@@ -153,10 +153,10 @@ def test_a_cut_link_gets_less_and_in_the_end_everything_once(
             link.rate = CUT
             seen.read(reader, lambda: reader.way == "slow link, sample")
             sampled = len(seen.levels)
-            seen.read(reader, lambda: len(seen.levels) > sampled + 50)
+            seen.read(reader, lambda: len(seen.levels) > sampled + 20)
             directory.kill()
             directory.start()
-            seen.read(reader, lambda: len(seen.levels) > sampled + 200)
+            seen.read(reader, lambda: len(seen.levels) > sampled + 60)
             link.rate = FREE
             night.end()
             seen.read(reader, lambda: False)

@@ -1,25 +1,25 @@
 """The scenario `congestion`, tiny, on a real Kafka."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nightwire.benchmarks import Context, Kind, Size
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.scenarios.congestion import cut
+from nightwire.benchmarks.scenarios.congestion import cut, drop_oldest
 from nightwire.benchmarks.scenarios.congestion.scenario import CongestionScenario
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.proof]
 
 KNOWN = {figure.name for figure in CongestionScenario.figures}
 
 
 @pytest.fixture
-def context(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+def context(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
     for name, value in {"POOL": 5, "BEFORE": 1.0, "AFTER": 0.5, "SILENCE": 1.0, "LIMIT": 1.0}.items():
         monkeypatch.setattr(cut, name, value)
-    yield Context(tmp_path, Size(20, 1, 5.0), kafka)
+    monkeypatch.setattr(drop_oldest, "LENGTH", 3)
+    return Context(tmp_path, Size(20, 1, 5.0), kafka)
 
 
 def test_ages_are_measured_with_the_ladder_and_without(context: Context) -> None:

@@ -14,6 +14,7 @@ from nightwire.core.congestion import (
     BLOCK,
     FOLLOWS_HEADER,
     LEVEL_HEADER,
+    Batch,
     Ladder,
     Level,
     Link,
@@ -193,14 +194,13 @@ def test_all_that_was_read_is_in_one_class_and_follows_whole_once(rounds: list[t
             deliver(batch, took)
     while link.held or len(link.owed):
         now += 1.0
-        if (batch := link.choose(500, 1 << 20, now)) is not None:
-            deliver(batch, 0.01)
-        elif wanted := link.wanted(500, 1 << 20):
-            found = [message(offset, b"whole", where[1]) for where, offset in wanted]
-            batch = link.following(wanted, found)
-            said = [headers_of(one)[FOLLOWS_HEADER].decode() for one in batch.messages]
-            assert said == [one.name.lower() for one in wanted.values()]
-            deliver(batch, 0.01)
+        live = link.choose(500, 1 << 20, now) or Batch(())
+        wanted = link.wanted(500, 1 << 20, live)
+        found = [message(offset, b"whole", where[1]) for where, offset in wanted]
+        batch = link.following(wanted, found, live)
+        said = [headers_of(one).get(FOLLOWS_HEADER, b"").decode() for one in batch.messages]
+        assert said[: len(wanted)] == [one.name.lower() for one in wanted.values()]
+        deliver(batch, 0.01)
     assert whole == Counter(range(at))
     assert became["full"] + became["reduced"] + became["skipped"] == at
     assert became["followed"] == became["reduced"] + became["skipped"]
@@ -226,6 +226,21 @@ def test_nothing_follows_while_less_is_sent_or_something_waits() -> None:
     link.leave(HERE)
     link.ladder.level = Level.LITE
     assert not link.wanted(10, 1 << 20)
+
+
+def test_while_the_stream_goes_on_alerts_follow_beside_it() -> None:
+    link = Link(Ladder(10.0), Reduction(DECODER))
+    for offset in range(50):
+        link.owed.add(HERE, offset, Sent.NOTHING)
+    for now in range(0, 40, 4):
+        link.arrive([message(100 + now, b"x" * 10_000)], now)
+        live = link.choose(500, 1 << 20, now) or Batch(())
+        wanted = link.wanted(500, 1 << 20, live)
+        batch = link.following(wanted, [message(offset, b"x" * 10_000) for _, offset in wanted], live)
+        assert batch.size <= 3 * 70_000
+        took = batch.size / 64_000  # [byte/s]
+        link.delivered(batch, took, now + took)
+    assert not len(link.owed)
 
 
 def test_what_did_not_come_is_owed_still() -> None:

@@ -5,7 +5,7 @@ What is owed of a batch is known before it goes out, so who keeps that first los
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from confluent_kafka import Message
 
@@ -22,7 +22,9 @@ FOLLOWS_HEADER = "follows"
 ROUND = 0.1
 """Time that a batch is to take, as a part of the ladder's limit."""
 LONG = 3
-"""A batch of alerts that follow takes so many times as long: they are old anyway."""
+"""Where alerts follow, a batch takes so many times as long."""
+SAMPLED = 5_000
+"""From so many alerts at most a sample is chosen at once."""
 FIRST, LEAST = 64 << 10, 4 << 10
 """Size of a batch at first, and on the slowest link. [byte]"""
 REDUCED = 4 << 10
@@ -38,7 +40,7 @@ class Batch:
 
     Attributes:
         messages: The records, as they go out.
-        since: When the oldest arrived; None for alerts that follow. [s, any steady clock]
+        since: When the oldest of what does not follow arrived. [s, any steady clock]
         upto: By partition, the offset behind what is decided.
         became: How many go out ``full`` or ``reduced``, are ``skipped``, or ``followed``.
         paid: What is owed no more once it is delivered.
@@ -54,6 +56,9 @@ class Batch:
     def size(self) -> int:
         """Its values. [byte]"""
         return sum(map(len, self.messages))
+
+
+NOTHING = Batch(())
 
 
 class Link:
@@ -97,7 +102,7 @@ class Link:
         level = self.ladder.see(now - self._waiting[0][0] if self._waiting else 0.0, now)
         if not self._waiting:
             return None
-        sampled, count = level is Level.SAMPLE, len(self._waiting)
+        sampled, count = level is Level.SAMPLE, min(len(self._waiting), SAMPLED)
         if level is Level.FULL:
             count = sum(1 for _ in _within((one for _, one in self._waiting), min(self._budget, size)))
         if not sampled:
@@ -111,33 +116,38 @@ class Link:
         self._weigh(level, out)
         return self._decided(batch, out, waited[0][0])
 
-    def wanted(self, most: int, size: int) -> Mapping[Place, Sent]:
-        """Return what of the debt may go out now: nothing while less is sent or something waits."""
+    def wanted(self, most: int, size: int, live: Batch = NOTHING) -> Mapping[Place, Sent]:
+        """Return what is owed and may go beside *live*: nothing where less is sent, or waits."""
         if self.ladder.level is not Level.FULL or self._waiting:
             return {}
-        return self.owed.first(self._room(Level.FULL, most, size, LONG))
+        room = (min(LONG * self._budget, size) - live.size) / self._mean[Level.FULL]
+        least = 0 if live.messages else 1
+        return self.owed.first(max(least, min(most - len(live.messages), int(room))))
 
-    def following(self, wanted: Mapping[Place, Sent], whole: Sequence[Message]) -> Batch:
-        """Return the batch of *whole* alerts, those of *wanted* that were found."""
+    def following(
+        self, wanted: Mapping[Place, Sent], whole: Sequence[Message], live: Batch = NOTHING
+    ) -> Batch:
+        """Return the batch of *whole* alerts, those of *wanted* that were found, and of *live*."""
         self._weigh(Level.FULL, whole)
         said = (wanted[place_of(one)].name.lower().encode() for one in whole)
         out = [with_headers(one, (FOLLOWS_HEADER, text)) for one, text in zip(whole, said, strict=True)]
-        return Batch(out, became={"followed": len(out)}, paid=[*map(place_of, whole)])
+        became, paid = {**live.became, "followed": len(out)}, [*map(place_of, whole)]
+        return replace(live, messages=[*out, *live.messages], became=became, paid=paid)
 
     def delivered(self, batch: Batch, took: float, now: float) -> None:
         """Note that *batch* was delivered at *now*, *took* after it went out. [s]"""
         for one in batch.paid:
             self.owed.pay(*one)
-        expected = ROUND * self.ladder.limit * (1 if batch.upto else LONG)
-        if took >= expected:
-            self._budget = max(LEAST, ROUND * self.ladder.limit * batch.size / took)
+        round_ = ROUND * self.ladder.limit
+        if took >= round_ * (LONG if batch.paid else 1):
+            self._budget = max(LEAST, round_ * batch.size / took)
         elif batch.size > self._budget / 2:
             self._budget *= 2
         if batch.since is not None:
             self.ladder.see(now - batch.since, now)
 
-    def _room(self, level: Level, most: int, size: int, rounds: int = 1) -> int:
-        return min(most, max(1, int(min(rounds * self._budget, size) / self._mean[level])))
+    def _room(self, level: Level, most: int, size: int) -> int:
+        return min(most, max(1, int(min(self._budget, size) / self._mean[level])))
 
     def _weigh(self, level: Level, out: Sequence[Message]) -> None:
         if out:

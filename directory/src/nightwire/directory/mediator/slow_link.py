@@ -134,8 +134,9 @@ class SlowLinkSession(Session):
             owes = bool(self._link.wanted(1, size))
             self._drain(QUIET if owes or self._link.held else timeout)
             self._expire()
-            batch = self._link.choose(most, size, time.monotonic()) or self._follow(most, size)
-            if batch is None:
+            live = self._link.choose(most, size, time.monotonic()) or Batch(())
+            batch = self._follow(most, size, live)
+            if not batch.messages:
                 return []
             self._keep()
             self._answered |= {partition: offset for (_, partition), offset in batch.upto.items()}
@@ -186,21 +187,20 @@ class SlowLinkSession(Session):
                 return
             most, timeout = AT_ONCE, QUIET
 
-    def _follow(self, most: int, size: int) -> Batch | None:
-        """Return whole alerts that are owed; what Kafka has no more is owed no more."""
-        if not (wanted := self._link.wanted(most, size)):
-            return None
-        found: list[Message] = []
+    def _follow(self, most: int, size: int, live: Batch) -> Batch:
+        """Return *live* with whole alerts that are owed, where the link has room for them."""
+        wanted, found = self._link.wanted(most, size, live), list[Message]()
         for here in dict.fromkeys(partition for partition, _ in wanted):
             for one in ranges(offset for partition, offset in wanted if partition == here):
                 found += self._fetched(here, one)
-        return self._link.following(wanted, found) if found else None
+        return self._link.following(wanted, found, live) if found else live
 
     def _fetched(self, here: Partition, wanted: range) -> list[Message]:
         try:
             found = self._fetcher.fetch(here, wanted)
         except MissingError as error:
             log.warning("group %s: %s", self.group, error)
+            self._looked = 0.0  # whether it has expired is seen at once
             return []
         there = {place_of(one)[1] for one in found}
         for offset in (gone := [one for one in wanted if one not in there]):

@@ -13,10 +13,10 @@ from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.congestion.drop_oldest import arrivals, queue
 from nightwire.benchmarks.scenarios.directory.living import Living
-from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
+from nightwire.benchmarks.workers.alerts.feed import cycled
 from nightwire.consumers.source import Plan, SlowLinkSource, next_offsets, position_of
 from nightwire.core.congestion import FOLLOWS_HEADER, LEVEL_HEADER, LIMIT
-from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.core.kafka import Writer, ensure_topics, headers_of, producer
 from nightwire.schemas.topics import OWED, settings
 
 POOL = 100
@@ -72,7 +72,7 @@ class Night:
     def __init__(self, context: Context, bootstrap: str, topic: str, found: Delivered) -> None:
         self._size, self._found, self.recovered = context.size, found, 0.0
         self._ready = ready_messages(make_pool(POOL))
-        self._raw = RawProducer(bootstrap, topic)
+        self._topic, self._writer = topic, Writer(producer(bootstrap))
         self._thread = threading.Thread(target=self._pass)
         mean = sum(len(one.value) for one in self._ready) / len(self._ready)
         self.width = WIDTH * self._size.rate * mean
@@ -98,8 +98,8 @@ class Night:
                 self._found.cut = number == self._cut_from
                 self._link.rate = self.width * (CUT if self._found.cut else 1.0)
                 self.recovered = time.monotonic()
-            self._raw.send(message)
-        self._raw.flush()
+            self._writer.write(self._topic, message.value, key=message.key, headers=[("survey", b"sim")])
+        self._writer.flush()
 
 
 class CutLink(Living):

@@ -59,11 +59,12 @@ def _fill(bootstrap: str, topic: str, held: deque[Message], over: threading.Even
 def _send(door: socket.socket, held: deque[Message], over: threading.Event) -> None:
     with suppress(OSError):
         client, _ = door.accept()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)
-        while not over.is_set():
-            if not held:
-                time.sleep(0.01)
-                continue
-            message = held.popleft()
-            value = message.value() or b""
-            client.sendall(HEAD.pack(message.offset() or 0, message.timestamp()[1], len(value)) + value)
+        with client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)
+            while not over.is_set():
+                if not held:
+                    time.sleep(0.01)
+                    continue
+                message = held.popleft()
+                value = message.value() or b""
+                client.sendall(HEAD.pack(message.offset() or 0, message.timestamp()[1], len(value)) + value)
