@@ -139,7 +139,7 @@ class Link:
         for one in batch.paid:
             self.owed.pay(*one)
         round_ = ROUND * self.ladder.limit
-        if took >= round_ * (LONG if batch.paid else 1):
+        if took >= round_:
             self._budget = max(LEAST, round_ * batch.size / took)
         elif batch.size > self._budget / 2:
             self._budget *= 2
