@@ -24,6 +24,7 @@ from nightwire.core.congestion import (
     place_of,
     ranges,
 )
+from nightwire.core.datagrams import channel_judge
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, SchemaRegistry, sim_alert_schema, wire
 
@@ -144,6 +145,8 @@ def test_the_brightest_come_first_or_by_another_attribute_and_the_unreadable_las
     assert [one.offset() for one in Reduction(DECODER)(Level.SAMPLE, batch)] == [2, 3, 1, 0]
     assert [one.offset() for one in Reduction(DECODER, "-magnitude")(Level.SAMPLE, batch)] == [1, 3, 2, 0]
     assert Reduction(DECODER)(Level.SAMPLE, batch)[-1] is batch[0]
+    first = channel_judge("flux < 8 AND id > 1", "sim", DECODER)
+    assert [one.offset() for one in Reduction(DECODER, first=first)(Level.SAMPLE, batch)] == [3, 0, 2, 1]
 
 
 def test_a_sample_is_the_best_in_order_and_the_rest_is_owed() -> None:

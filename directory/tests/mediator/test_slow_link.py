@@ -151,6 +151,13 @@ def test_a_wrong_question_is_refused(here: Any, fresh_topic: Topic, wrong: str) 
     assert wrong.rpartition("&")[2].partition("=")[2][:3] in answer.json()["message"]
 
 
+def test_a_wrong_condition_is_refused(here: Any, fresh_topic: Topic) -> None:
+    topic = fresh_topic("alerts")
+    for text in ("magnitude <", "flux < 1"):  # the second of a survey that nobody knows
+        answer = here.http.get(f"/topics/{topic}/records", params={"group": "g", "slow": 1, "first": text})
+        assert (answer.status_code, answer.json()["message"][:6]) == (400, "first:")
+
+
 def test_events_have_no_slow_link(here: Any, fresh_topic: Topic) -> None:
     url, accept = f"/topics/{fresh_topic()}/records?group=g&slow=1", {"Accept": "text/event-stream"}
     answer = here.http.get(url, headers=accept)

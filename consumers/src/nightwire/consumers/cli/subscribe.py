@@ -124,6 +124,12 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
     help="Which alerts a slow link gets first: magnitude, -snr, flux, …; with - the greatest.",
 )
 @click.option(
+    "--first",
+    default="",
+    metavar="CONDITION",
+    help="Alerts on which this SQL condition holds come before all others over a slow link.",
+)
+@click.option(
     "--dedup",
     type=click.Choice(["offset", "alert"]),
     help="Leave out what came before, by where it first lay or by its id.  [default: nothing]",

@@ -79,7 +79,9 @@ class AlertReader:
             older than this, or 10 s, they come without stamps, then without history, then the first
             by *rank* alone; each whole one follows when the link is free.  The header ``level``
             says what came, ``follows`` what came before.  With one topic and a group. [s]
-        rank: Which alerts go first: ``magnitude``, ``-snr``, …; with ``-`` the greatest.
+        rank: Which alerts a slow link gets first: ``magnitude``, ``-snr``, …; with ``-`` the
+            greatest.
+        first: Condition in SQL, as *where*: alerts on which it holds come before all others.
         interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
@@ -122,6 +124,7 @@ class AlertReader:
         multicast: str | None = None,
         slow_link: bool | float = False,
         rank: str = "magnitude",
+        first: str = "",
         interface: str | None = None,
         dedup: Dedup | None = None,
         window: int = WINDOW,
@@ -150,6 +153,7 @@ class AlertReader:
             multicast=_group(multicast, interface),
             slow_link=(LIMIT if slow_link is True else float(slow_link)) if slow_link else None,
             rank=rank,
+            first=first,
         )
         if where is not None:
             check_condition(where, plan.topics, survey)

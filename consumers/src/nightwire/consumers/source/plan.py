@@ -37,6 +37,7 @@ class Plan:
             is found.
         slow_link: Age above which a directory sends less of each alert; None reads from Kafka. [s]
         rank: By which attribute it chooses alerts where not all can be sent.
+        first: SQL condition: those on which it holds are chosen before others.
     """
 
     topics: Sequence[str]
@@ -52,6 +53,7 @@ class Plan:
     multicast: GroupAddress | AutoGroup | None = None
     slow_link: float | None = None
     rank: str = "magnitude"
+    first: str = ""
 
     def __post_init__(self) -> None:
         if faults := [*self._of_begin(), *self._of_group(), *self._of_slow_link()]:

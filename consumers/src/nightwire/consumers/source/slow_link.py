@@ -14,7 +14,7 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import RecordSource, TopicError, position_of
 from nightwire.core.kafka import TopicPartition
-from nightwire.core.presence import whom_to_trust
+from nightwire.core.presence import message_of, whom_to_trust
 from nightwire.core.runtime import LogLimiter
 
 log = logging.getLogger("nightwire.consumers")
@@ -44,7 +44,7 @@ class SlowLinkSource(RecordSource):
         self._undone: set[tuple[TopicPartition, int]] = set()
         self._limiter = LogLimiter()
         asked = {"group": plan.group, "member": plan.member or "", "as": "raw", "timeout": POLL}
-        slow = {"slow": plan.slow_link, "rank": plan.rank, "bytes": 1 << 20}
+        slow = {"slow": plan.slow_link, "rank": plan.rank, "first": plan.first, "bytes": 1 << 20}
         (topic,) = plan.topics
         self._question = str(httpx.URL(f"/topics/{topic}/records", params={**asked, **slow}))
 
@@ -100,7 +100,7 @@ class SlowLinkSource(RecordSource):
         try:
             answer = self._http.get(self._question)
             if answer.status_code in REFUSED:
-                raise TopicError(answer.json()["message"])
+                raise TopicError(message_of(answer))
             answer.raise_for_status()
         except httpx.HTTPError as error:
             if self._limiter.allows():

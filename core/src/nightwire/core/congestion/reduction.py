@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Message
 
 from nightwire.core.congestion.ladder import Level
+from nightwire.core.datagrams import Judge
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import AlertDecoder, Codec, SchemaError, Survey, survey, wire
 
@@ -37,19 +38,26 @@ class Reduction:
     Args:
         decoder: Decodes alerts.
         rank: An attribute of alerts, the least first; ``-`` before it: the greatest first.
+        first: What it holds of comes before all others.
     """
 
-    def __init__(self, decoder: AlertDecoder, rank: str = "magnitude") -> None:
-        self._decoder, self._rank = decoder, rank.removeprefix("-")
+    def __init__(self, decoder: AlertDecoder, rank: str = "magnitude", first: Judge | None = None) -> None:
+        self._decoder, self._rank, self._first = decoder, rank.removeprefix("-"), first
         self._sign = -1 if rank.startswith("-") else 1
         self._forms: dict[int, _Form] = {}
 
     def __call__(self, level: Level, batch: Sequence[Message]) -> list[Message]:
         """Return *batch* at *level*."""
         made = [self._reduced(level, message) for message in batch]
-        if level is Level.SAMPLE:
-            made.sort(key=lambda one: one[0])
-        return [message for _, message in made]
+        if level is not Level.SAMPLE:
+            return [message for _, message in made]
+        later = (
+            [not one for one in self._first([one.value() for one in batch])]
+            if self._first
+            else [False] * len(batch)
+        )
+        order = sorted(range(len(batch)), key=lambda at: (later[at], made[at][0]))
+        return [made[at][1] for at in order]
 
     def _reduced(self, level: Level, message: Message) -> tuple[float, Message]:
         value = message.value() or b""

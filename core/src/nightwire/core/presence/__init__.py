@@ -18,6 +18,7 @@ from nightwire.core.presence.registrar import (
 from nightwire.core.presence.site_http import (
     NobodyAnswersError,
     SiteHttpError,
+    message_of,
     request,
     whom_to_trust,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "entry_key",
     "home_header",
     "home_of",
+    "message_of",
     "metrics_at",
     "reached_at",
     "registered",

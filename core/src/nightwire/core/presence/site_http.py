@@ -55,7 +55,7 @@ def request(
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:
-        raise SiteHttpError(f"{url} refuses: {_message(answer)}", answer.status_code)
+        raise SiteHttpError(f"{url} refuses: {message_of(answer)}", answer.status_code)
     return answer
 
 
@@ -75,7 +75,8 @@ def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | 
     return False
 
 
-def _message(answer: "httpx.Response") -> str:
+def message_of(answer: "httpx.Response") -> str:
+    """Return why *answer* refuses: its own words, where it has some."""
     try:
         found = answer.json()
     except ValueError:

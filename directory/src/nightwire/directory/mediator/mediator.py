@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from nightwire.core.congestion import Reduction
+from nightwire.core.datagrams import Judge, channel_judge
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
@@ -24,7 +25,8 @@ from nightwire.directory.mediator.questions import Asked, asked
 from nightwire.directory.mediator.session import Session, text
 from nightwire.directory.mediator.slow_link import SlowLinkSession
 from nightwire.directory.mediator.stamps import AlertFetcher, picture
-from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry
+from nightwire.filters.language import FilterError
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
 from nightwire.schemas.serving import RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
 
@@ -108,9 +110,17 @@ class Mediator:
             client,
             *where,
             limit=question.slow,
-            handler=Reduction(self._decoder, question.rank),
+            handler=Reduction(self._decoder, question.rank, self._first(question)),
             count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
         )
+
+    def _first(self, question: Asked) -> Judge | None:
+        if not question.first:
+            return None
+        try:
+            return channel_judge(question.first, question.topic.removeprefix("alerts."), self._decoder)
+        except (FilterError, SchemaError) as error:
+            raise RefusedError(400, f"first: {error}") from error
 
     async def _poll(self, key: Key, session: Session, question: Asked, http: Request) -> Response:
         deadline = time.monotonic() + question.timeout
@@ -268,7 +278,7 @@ class EventStream(StreamingResponse):
 async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
     question, who = asked(http), await gate.login(http)
     _check_time(who)
-    slow = "" if question.slow is None else f"{question.slow} {question.rank}"
+    slow = "" if question.slow is None else f"{question.slow} {question.rank} {question.first}"
     return question, who, Key(_user(who, http), question.topic, question.group, question.member, slow)
 
 

@@ -37,6 +37,7 @@ class Asked:
         events: Whether server-sent events are wanted.
         slow: Age above which less of each alert is sent; None where the link is not slow. [s]
         rank: By which attribute alerts are chosen where not all can be sent.
+        first: SQL condition: alerts on which it holds come before others.
         paid: Which of the alerts that followed are acknowledged.
     """
 
@@ -52,6 +53,7 @@ class Asked:
     events: bool
     slow: float | None = None
     rank: str = ""
+    first: str = ""
     paid: Paid = NOTHING
 
 
@@ -66,6 +68,7 @@ DEFAULTS: Mapping[str, str] = {
     "after": "",
     "slow": "",
     "rank": "magnitude",
+    "first": "",
     "paid": "",
 }
 """What may be asked for, and what is where it is not."""
@@ -105,6 +108,7 @@ def asked(http: Request) -> Asked:
         events=events,
         slow=_number("slow", said["slow"], 0.1, MOST_SLOW) if said["slow"] else None,
         rank=said["rank"],
+        first=said["first"],
         paid=spans(said["paid"]),
     )
 
