@@ -26,7 +26,15 @@ from nightwire.core.congestion import (
 )
 from nightwire.core.datagrams import channel_judge
 from nightwire.core.kafka import headers_of
-from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, SchemaRegistry, sim_alert_schema, wire
+from nightwire.schemas import (
+    SIM_ALERT_ID,
+    AlertDecoder,
+    Codec,
+    RegistryAwayError,
+    SchemaRegistry,
+    sim_alert_schema,
+    wire,
+)
 
 HERE, THERE = ("alerts.sim", 0), ("alerts.sim", 1)
 CODEC, DECODER = Codec(sim_alert_schema()), AlertDecoder(SchemaRegistry(None))
@@ -218,6 +226,21 @@ def thinned(level: Level, batch: Sequence[Message]) -> list[Message]:
         for one in batch
     ]
     return less if level is Level.STAMPLESS else less[::2]
+
+
+def test_where_the_handler_fails_all_waits_on() -> None:
+    def failing(_level: Level, _batch: Sequence[Message]) -> list[Message]:
+        raise RegistryAwayError("away")
+
+    link = Link(Ladder(10.0, Level.LITE), failing)
+    link.arrive([message(at) for at in range(3)], 0.0)
+    held = link.held
+    with pytest.raises(RegistryAwayError):
+        link.choose(10, 1 << 20, 1.0)
+    link.ladder.level = Level.FULL
+    batch = link.choose(10, 1 << 20, 1.0)
+    assert batch is not None
+    assert ([one.offset() for one in batch.messages], batch.size, link.held) == ([0, 1, 2], held, 0)
 
 
 def test_nothing_follows_while_less_is_sent_or_something_waits() -> None:

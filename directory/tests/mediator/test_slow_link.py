@@ -143,7 +143,15 @@ def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fr
 
 @pytest.mark.parametrize(
     "wrong",
-    ["slow=0", "slow=nan", "slow=x", "slow=1&rank=colour", "slow=1&paid=0:1", "slow=1&paid=0:0-10000"],
+    [
+        "slow=0",
+        "slow=nan",
+        "slow=x",
+        "slow=1&rank=colour",
+        "slow=1&paid=0:1",
+        "slow=1&paid=0:0-10000",
+        "slow=1&paid=0:0-99999999,0:99999999-0",
+    ],
 )
 def test_a_wrong_question_is_refused(here: Any, fresh_topic: Topic, wrong: str) -> None:
     answer = here.http.get(f"/topics/{fresh_topic()}/records?group=g&{wrong}")

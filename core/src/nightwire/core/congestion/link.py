@@ -6,6 +6,7 @@ What is owed of a batch is known before it goes out, so who keeps that first los
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from confluent_kafka import Message
 
@@ -102,19 +103,16 @@ class Link:
         level = self.ladder.see(now - self._waiting[0][0] if self._waiting else 0.0, now)
         if not self._waiting:
             return None
-        sampled, count = level is Level.SAMPLE, min(len(self._waiting), SAMPLED)
-        if level is Level.FULL:
-            count = sum(1 for _ in _within((one for _, one in self._waiting), min(self._budget, size)))
-        if not sampled:
-            count = min(count, most if level is Level.FULL else self._room(level, most, size))
-        waited = [self._waiting.popleft() for _ in range(count)]
-        batch = [message for _, message in waited]
-        self._held -= sum(map(len, batch))
-        out = batch if level is Level.FULL else self._handler(level, batch)
-        if sampled:
-            out = [*_within(out[:most], min(self._budget, size))]
+        since, budget = self._waiting[0][0], min(self._budget, size)
+        batch = [one for _, one in islice(self._waiting, self._count(level, most, budget))]
+        out = batch if level is Level.FULL else self._handler(level, batch)  # it may fail: all waits on
+        if level is Level.SAMPLE:
+            out = [*_within(out[:most], budget)]
+        for one in batch:
+            self._waiting.popleft()
+            self._held -= len(one)
         self._weigh(level, out)
-        return self._decided(batch, out, waited[0][0])
+        return self._decided(batch, out, since)
 
     def wanted(self, most: int, size: int, live: Batch = NOTHING) -> Mapping[Place, Sent]:
         """Return what is owed and may go beside *live*: nothing where less is sent, or waits."""
@@ -146,8 +144,13 @@ class Link:
         if batch.since is not None:
             self.ladder.see(now - batch.since, now)
 
-    def _room(self, level: Level, most: int, size: int) -> int:
-        return min(most, max(1, int(min(self._budget, size) / self._mean[level])))
+    def _count(self, level: Level, most: int, budget: float) -> int:
+        """Return how many of those that wait are looked at."""
+        if level is Level.SAMPLE:
+            return SAMPLED
+        if level is Level.FULL:
+            return min(most, sum(1 for _ in _within((one for _, one in self._waiting), budget)))
+        return min(most, max(1, int(budget / self._mean[level])))
 
     def _weigh(self, level: Level, out: Sequence[Message]) -> None:
         if out:

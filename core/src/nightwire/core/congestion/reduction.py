@@ -51,12 +51,8 @@ class Reduction:
         made = [self._reduced(level, message) for message in batch]
         if level is not Level.SAMPLE:
             return [message for _, message in made]
-        later = (
-            [not one for one in self._first([one.value() for one in batch])]
-            if self._first
-            else [False] * len(batch)
-        )
-        order = sorted(range(len(batch)), key=lambda at: (later[at], made[at][0]))
+        holds = self._first([one.value() for one in batch]) if self._first else [True] * len(batch)
+        order = sorted(range(len(batch)), key=lambda at: (not holds[at], made[at][0]))
         return [made[at][1] for at in order]
 
     def _reduced(self, level: Level, message: Message) -> tuple[float, Message]:
@@ -68,11 +64,11 @@ class Reduction:
             form = self._form(decoded.schema, known)
             blanks = {**form.stamps, **(form.history if level > Level.STAMPLESS else {})}
             body = form.codec.encode({**decoded.alert, **blanks})
+            rank = self._rank_of(known, decoded.alert) if level is Level.SAMPLE else 0.0
         except SchemaError:
             return math.inf, message
         number = decoded.schema_id
         less = _contained(form.codec, body) if number is None else wire.frame(number, body)
-        rank = self._rank_of(known, decoded.alert) if level is Level.SAMPLE else 0.0
         return rank, copied(message, less)
 
     def _rank_of(self, known: Survey, alert: Mapping[str, Any]) -> float:

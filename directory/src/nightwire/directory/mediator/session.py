@@ -22,7 +22,7 @@ Paid = frozenset[tuple[int, int]]
 NOTHING: Paid = frozenset()
 
 CURSOR = re.compile(r"(?:\d{1,9}:\d{1,18}(?:,\d{1,9}:\d{1,18})*)?", re.ASCII)
-SPANS = re.compile(r"(?:\d{1,9}:\d{1,18}-\d{1,18}(?:,\d{1,9}:\d{1,18}-\d{1,18})*)?", re.ASCII)
+SPANS = re.compile(r"\d{1,9}:\d{1,18}-\d{1,18}(?:,\d{1,9}:\d{1,18}-\d{1,18})*", re.ASCII)
 MOST_PAID = 10_000
 """Most alerts that follow at once."""
 LIMITS: Mapping[str, Any] = {
@@ -64,12 +64,13 @@ def spans(text: str) -> Paid:
     Raises:
         RefusedError: It says nothing such, or too much.
     """
-    found = [
-        tuple(map(int, re.split("[:-]", span))) for span in text.split(",") if SPANS.fullmatch(text) and span
-    ]
-    if (text and not found) or sum(last - first + 1 for _, first, last in found) > MOST_PAID:
+    parts = (
+        [tuple(map(int, re.split("[:-]", one))) for one in text.split(",")] if SPANS.fullmatch(text) else []
+    )
+    found = [(partition, range(first, last + 1)) for partition, first, last in parts]
+    if (text and not found) or sum(len(one) for _, one in found) > MOST_PAID:
         raise RefusedError(400, f"{text[:99]!r} is no PARTITION:FIRST-LAST,…, or more than {MOST_PAID}")
-    return frozenset((one, offset) for one, first, last in found for offset in range(first, last + 1))
+    return frozenset((partition, offset) for partition, one in found for offset in one)
 
 
 def text(done: Cursor) -> str:

@@ -16,6 +16,7 @@ from nightwire.core.congestion import (
     Block,
     Handler,
     Ladder,
+    Level,
     Link,
     place_of,
     ranges,
@@ -41,8 +42,8 @@ QUIET = 0.02
 """Kafka has nothing more where it sends nothing for so long. [s]"""
 DRAIN = 0.5
 """Longest time that is read before something goes out. [s]"""
-HELD = 32 << 20
-"""Most that waits while all of each alert goes out. [byte]"""
+HELD, SAMPLED = 8 << 20, 48 << 20
+"""Most that waits; and most of which a sample is chosen, at once. [byte]"""
 AT_ONCE = 1_000
 """Most records of one read."""
 END = 1 << 63
@@ -84,7 +85,7 @@ class SlowLinkSession(Session):
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
         self._went = self._current = self._looked = time.monotonic()
-        self._claimed_paid: Paid = frozenset()
+        self._claimed_paid = NOTHING
         self._expired: list[str] = []
         self._unknown, self._joined = "", False
         ensure_topics(bootstrap, [settings(OWED)])
@@ -152,8 +153,6 @@ class SlowLinkSession(Session):
         """Note that the last answer was delivered, if *after* and *paid* say so."""
         now = time.monotonic()
         batch, self._batch, self._claimed_paid = self._batch, None, paid
-        for partition, offset in paid:
-            self._link.owed.pay((self.topic, partition), offset)
         upto = {partition: offset for (_, partition), offset in batch.upto.items()} if batch else {}
         gone = {(partition, offset) for (_, partition), offset in batch.paid} if batch else set()
         if batch and gone <= paid and all(after.get(one, 0) >= offset for one, offset in upto.items()):
@@ -177,7 +176,8 @@ class SlowLinkSession(Session):
     def _drain(self, timeout: float) -> None:
         """Read what Kafka has: for some time, and for as much as may wait."""
         until, most = time.monotonic() + timeout + DRAIN, 1
-        while time.monotonic() < until and self._link.held < HELD:
+        room = SAMPLED if self._link.ladder.level is Level.SAMPLE else HELD
+        while time.monotonic() < until and self._link.held < room:
             messages = self._read(most, timeout)
             if self._unknown:
                 raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
@@ -279,8 +279,10 @@ def owed_by(bootstrap: str, group: str, topic: str) -> dict[Block, bytes]:
         if asked != f"{group}|{topic}" or not (partition.isdecimal() and first.isdecimal()):
             continue
         block = (topic, int(partition)), int(first)
-        value = message.value()
-        found[block] = b"" if value is None else RECORD.decode(value)["sent"]
+        if (value := message.value()) is None:
+            found.pop(block, None)
+        else:
+            found[block] = RECORD.decode(value)["sent"]
     return found
 
 
