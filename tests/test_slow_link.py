@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 
 from conftest import PAGES, await_port
 from nightwire.benchmarks.environment.slow_link import SlowLink
-from nightwire.consumers import AlertReader, ReceivedAlert
+from nightwire.consumers import AlertReader, ReceivedAlert, TopicError
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.stack import free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
@@ -143,7 +143,7 @@ def test_a_cut_link_gets_less_and_in_the_end_everything_once(
             topic,
             group=f"g{os.urandom(4).hex()}",
             slow_link=LIMIT,
-            bootstrap=kafka,
+            bootstrap="127.0.0.1:9",  # nobody: the directory alone is reached
             survey="sim",
             timeout=60,
             stopped=lambda: night.over and len(seen.whole) == night.written,
@@ -164,3 +164,22 @@ def test_a_cut_link_gets_less_and_in_the_end_everything_once(
     assert {*seen.whole.values()} == {1}
     assert seen.levels.items() <= seen.follows.items()
     assert {level for one, level in seen.follows.items() if one not in seen.levels} <= {"nothing"}
+
+
+def test_what_cannot_be_read_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(topic: str, **how: Any) -> None:
+        with AlertReader(topic, bootstrap="127.0.0.1:9", slow_link=True, **how) as reader:
+            next(reader)
+
+    monkeypatch.delenv("NIGHTWIRE_DIRECTORY", raising=False)
+    with pytest.raises(TopicError, match="NIGHTWIRE_DIRECTORY"):
+        read("alerts.sim", group="g")
+    monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
+    with pytest.raises(TopicError, match=r"topic alerts\.none"):
+        read("alerts.none", group="g")
+    with pytest.raises(TopicError, match="rank=colour: there are mjd_tai"):
+        read("alerts.sim", group="g", rank="colour")
+    with pytest.raises(ValueError, match="one topic and a group"):
+        read("alerts.sim")
+    with pytest.raises(ValueError, match="has no dedup"):
+        read("alerts.sim", group="g", dedup="alert")
