@@ -98,10 +98,14 @@ class SlowLinkSession(Session):
 
     def next_question(self, after: Cursor) -> dict[str, str]:
         """Return what acknowledges the last answer, beside what was acknowledged by *after*."""
-        paid: dict[int, list[int]] = {}
-        for (_, partition), offset in self._batch.paid if self._batch else ():
-            paid.setdefault(partition, []).append(offset)
-        spans = [spans_of(partition, sorted(offsets)) for partition, offsets in paid.items()]
+        going = (
+            {(partition, offset) for (_, partition), offset in self._batch.paid} if self._batch else NOTHING
+        )
+        paid = going if self._joined else self._claimed_paid  # before that nobody has noted it
+        partitions = sorted({partition for partition, _ in paid})
+        spans = [
+            spans_of(one, sorted(offset for where, offset in paid if where == one)) for one in partitions
+        ]
         return {**super().next_question(after), "paid": ",".join(spans)}
 
     def state(self) -> dict[str, str]:
