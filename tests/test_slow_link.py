@@ -133,6 +133,7 @@ class Seen:
             self.follows[one.position] = one.headers["follows"].decode()
 
 
+@pytest.mark.proof
 def test_a_cut_link_gets_less_and_in_the_end_everything_once(
     directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +165,25 @@ def test_a_cut_link_gets_less_and_in_the_end_everything_once(
     assert {*seen.whole.values()} == {1}
     assert seen.levels.items() <= seen.follows.items()
     assert {level for one, level in seen.follows.items() if one not in seen.levels} <= {"nothing"}
+
+
+def test_a_free_link_gets_all_of_each(
+    directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, client = fresh_topic("alerts", partitions=1), producer(kafka)
+    for number, value in enumerate((alert(0), b"none", alert(2))):
+        client.produce(topic, value, b"k\xff%d" % number, headers=[("survey", b"sim"), ("a=", b"&\0")])
+    assert client.flush(60) == 0
+    monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
+    how: dict[str, Any] = {"group": f"g{os.urandom(4).hex()}", "slow_link": 60, "follow": False}
+    with AlertReader(topic, bootstrap="127.0.0.1:9", **how) as reader:
+        found = [one for batch in reader.batches(size=2) for one in batch]
+        assert (reader.way, reader.undecodable) == ("slow link, full", 1)
+    assert [(one.offset, one.key) for one in found] == [(0, b"k\xff0"), (2, b"k\xff2")]
+    assert found[1].headers == {"survey": b"sim", "a=": b"&\0"}
+    assert len(found[1].alert["cutoutScience"]) == 9_000
+    with AlertReader(topic, bootstrap="127.0.0.1:9", **how) as reader:
+        assert list(reader) == []
 
 
 def test_what_cannot_be_read_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:

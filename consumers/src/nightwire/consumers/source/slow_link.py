@@ -111,7 +111,8 @@ class SlowLinkSource(RecordSource):
         self._level = answer.headers.get("Nightwire-Level", "full")
         self._note_expired(answer.headers.get("Nightwire-Expired", ""))
         messages = [*_messages(answer)]
-        self._idle = not messages and answer.headers.get("Nightwire-Owed") == "0"
+        at_end = "Nightwire-At-End" in answer.headers and answer.headers["Nightwire-Owed"] == "0"
+        self._idle = at_end and not messages
         self._backlog.extend(messages)
         self._undone = {position_of(one) for one in messages}
 

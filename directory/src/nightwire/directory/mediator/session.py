@@ -39,6 +39,7 @@ LIMITS: Mapping[str, Any] = {
 those of `nightwire subscribe`, so that a group may hold both)."""
 PASSING = TRANSIENT_ERRORS | {
     KafkaError._MAX_POLL_EXCEEDED,
+    KafkaError._PARTITION_EOF,
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
@@ -90,6 +91,9 @@ class Session:
         RefusedError: Kafka refuses the topic, or does not answer.
     """
 
+    MORE: Mapping[str, Any] = {}
+    """Further properties of its client."""
+
     def __init__(self, client: Mapping[str, Any], topic: str, group: str) -> None:
         self.topic, self.group, self.used = topic, group, time.monotonic()
         self.turn = asyncio.Lock()
@@ -101,7 +105,7 @@ class Session:
         self._mean, self._away, self._closed = 1 << 16, "", False
         self._refused: KafkaError | None = None
         own = {"group.id": group, "error_cb": self._heard}
-        self._consumer = Consumer({**CONSUMER, **client, **LIMITS, **own})
+        self._consumer = Consumer({**CONSUMER, **client, **LIMITS, **self.MORE, **own})
         with ExitStack() as failed:
             failed.callback(self._consumer.close)
             check_topic(self._consumer, topic)
@@ -208,7 +212,11 @@ class Session:
             partition, offset = record.partition() or 0, record.offset() or 0
             self._acknowledged.setdefault(partition, offset)
             self._delivered[partition] = offset + 1
+        self._note(messages)
         return records
+
+    def _note(self, messages: list[Message]) -> None:
+        """Note what was read, ends of partitions too, where somebody asks for these."""
 
     def _acknowledge(self, after: Cursor, *, wait: bool) -> None:
         done: dict[int, int] = {}

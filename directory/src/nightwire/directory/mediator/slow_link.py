@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from nightwire.core.congestion import (
     Batch,
@@ -39,7 +39,7 @@ from nightwire.schemas.topics import OWED, settings
 log = logging.getLogger("nightwire.directory")
 
 QUIET = 0.02
-"""Kafka has nothing more where it sends nothing for so long. [s]"""
+"""Longest wait for more, once something is there. [s]"""
 DRAIN = 0.5
 """Longest time that is read before something goes out. [s]"""
 HELD, SAMPLED = 8 << 20, 48 << 20
@@ -67,6 +67,8 @@ class SlowLinkSession(Session):
         count: Is called with what records became, and how many.
     """
 
+    MORE: Mapping[str, Any] = {"enable.partition.eof": True}
+
     def __init__(
         self,
         bootstrap: str,
@@ -88,6 +90,7 @@ class SlowLinkSession(Session):
         self._claimed_paid = NOTHING
         self._expired: list[str] = []
         self._unknown, self._joined = "", False
+        self._behind: set[int] = set()  # partitions of ours that were not read to their ends
         ensure_topics(bootstrap, [settings(OWED)])
         super().__init__(client, topic, group)
 
@@ -114,6 +117,7 @@ class SlowLinkSession(Session):
         said = {
             "Nightwire-Level": self._link.ladder.level.name.lower(),
             "Nightwire-Owed": str(len(self._link.owed)) if self._joined else "",
+            "Nightwire-At-End": "true" if self._at_end and not self._link.held else "",
             "Nightwire-Expired": ",".join(expired),
         }
         return {name: text for name, text in said.items() if text}
@@ -173,6 +177,7 @@ class SlowLinkSession(Session):
         """Decide anew on what lies behind *offset*: its answer was lost."""
         self._consumer.seek(TopicPartition(self.topic, partition, offset))
         self._delivered[partition] = self._answered[partition] = offset
+        self._behind.add(partition)
         here = (self.topic, partition)
         self._link.leave(here)
         self._link.owed.drop(here, range(offset, END))
@@ -186,10 +191,22 @@ class SlowLinkSession(Session):
             if self._unknown:
                 raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
             self._link.arrive(messages, self._current)
-            if not messages:
+            if self._at_end:
                 self._current = time.monotonic()
+            if not messages:
                 return
             most, timeout = AT_ONCE, QUIET
+
+    @property
+    def _at_end(self) -> bool:
+        return self._joined and not self._behind
+
+    def _note(self, messages: list[Message]) -> None:
+        for one in messages:
+            if (error := one.error()) is None:
+                self._behind.add(one.partition() or 0)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._behind.discard(one.partition() or 0)
 
     def _follow(self, most: int, size: int, live: Batch) -> Batch:
         """Return *live* with whole alerts that are owed, where the link has room for them."""
@@ -257,6 +274,7 @@ class SlowLinkSession(Session):
             self._unknown = error.args[0].str()
             return
         self._joined = True
+        self._behind |= {one.partition for one in given}
         for partition in (one.partition for one in given):
             here = (self.topic, partition)
             self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
@@ -270,6 +288,7 @@ class SlowLinkSession(Session):
         super()._taken(consumer, taken)
         for partition in (one.partition for one in taken):
             self._answered.pop(partition, None)
+            self._behind.discard(partition)
             self._link.leave((self.topic, partition))
             self._link.owed.forget((self.topic, partition))
 
