@@ -60,7 +60,7 @@ ORDER = {
         "runtime",
         "kafka",
         "accounting catalogues datagrams presence",
-        "channels cli subscriptions",
+        "channels cli congestion subscriptions",
         "tls",
         "stack",
         "access",
@@ -140,7 +140,7 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
-    "core/src/nightwire/core": 13,
+    "core/src/nightwire/core": 14,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,

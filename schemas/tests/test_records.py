@@ -205,6 +205,13 @@ SAMPLES["flow"] = {
     "made_by": "ann",
     "made": NOW,
 }
+SAMPLES["owed"] = {
+    "group": "ann.night",
+    "topic": "alerts.lsst",
+    "partition": 2,
+    "first": 17_000,
+    "sent": bytes([0, 1, 4]),
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -252,6 +259,7 @@ def test_ids_are_these_for_ever() -> None:
         "channel": 100_025,
         "mapping": 100_026,
         "flow": 100_027,
+        "owed": 100_031,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

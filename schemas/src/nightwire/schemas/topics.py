@@ -21,6 +21,7 @@ DIRECTORY = "directory"
 SUBSCRIPTIONS = "subscriptions"
 CHANNELS = "channels"
 FLOWS = "flows"
+OWED = "owed"
 
 MAX_MESSAGE = 4 << 20
 """Longest message on alert and event topics. [byte]  The longest real Rubin alerts have 0.3 MB."""
@@ -183,7 +184,7 @@ def _keeps_latest(topic: str) -> bool:
 
 
 COMPACTED = frozenset(
-    {VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS}
+    {VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS, OWED}
 )
 NAME_PARTS = {
     "alerts": 1,

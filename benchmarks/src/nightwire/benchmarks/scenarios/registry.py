@@ -8,6 +8,7 @@ from nightwire.benchmarks.model.scenario import Scenario
 HOMES: Mapping[str, str] = {
     "archive": "nightwire.benchmarks.scenarios.archive.scenario:ArchiveScenario",
     "codec": "nightwire.benchmarks.scenarios.codec.scenario:CodecScenario",
+    "congestion": "nightwire.benchmarks.scenarios.congestion.scenario:CongestionScenario",
     "directory": "nightwire.benchmarks.scenarios.directory.scenario:DirectoryScenario",
     "dmtn028": "nightwire.benchmarks.scenarios.dmtn028.scenario:Dmtn028Scenario",
     "faults": "nightwire.benchmarks.scenarios.faults.scenario:FaultsScenario",

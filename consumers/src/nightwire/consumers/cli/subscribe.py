@@ -108,6 +108,28 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
 )
 @click.option("--interface", metavar="NAME", help="Network interface, or its address, to listen on.")
 @click.option(
+    "--slow-link",
+    type=click.FloatRange(0.1, 3600),
+    is_flag=False,
+    flag_value="10",
+    metavar="[SECONDS]",
+    help="Read from the directory as much as this link takes: alerts older than SECONDS (10) come without "
+    "stamps, then without history, then the first by --rank alone; whole ones follow.  With --group.",
+)
+@click.option(
+    "--rank",
+    default="magnitude",
+    show_default=True,
+    metavar="[-]NAME",
+    help="Which alerts a slow link gets first: magnitude, -snr, flux, …; with - the greatest.",
+)
+@click.option(
+    "--first",
+    default="",
+    metavar="CONDITION",
+    help="Alerts on which this SQL condition holds come before all others over a slow link.",
+)
+@click.option(
     "--dedup",
     type=click.Choice(["offset", "alert"]),
     help="Leave out what came before, by where it first lay or by its id.  [default: nothing]",
@@ -148,6 +170,7 @@ def subscribe(
       nightwire subscribe filter.me.bright --last 10 --stamps stamps/
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
       nightwire subscribe alerts.lsst --multicast 239.10.0.1:5400 --interface eth0
+      nightwire subscribe alerts.lsst --group dome --slow-link --rank=-snr
       nightwire subscribe alerts.lsst --where "magnitude < 19" --multicast auto --interface eth0
     """
     form = chosen_format("avro" if form == "container" else form, out, fields=bool(fields))

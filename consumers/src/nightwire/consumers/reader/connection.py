@@ -31,6 +31,8 @@ from nightwire.consumers.source import (
     MulticastSource,
     Plan,
     RecordSource,
+    SlowLinkSource,
+    TopicError,
     VisitLog,
     VisitSource,
     membership,
@@ -103,8 +105,11 @@ def connect(request: ReadRequest, counts: ReadCounts, deduplicator: Deduplicator
         KafkaException: Kafka cannot be reached.
     """
     ends = request.endpoints
-    enter(ends.kafka)
-    registry = SchemaRegistry(ends.schema_registry, cluster_id=partial(cluster_id, ends.kafka))
+    if request.plan.slow_link is None:
+        enter(ends.kafka)
+        registry = SchemaRegistry(ends.schema_registry, cluster_id=partial(cluster_id, ends.kafka))
+    else:  # Kafka may be out of reach
+        registry = SchemaRegistry(ends.schema_registry)
     try:
         decoder = _decoder(request, registry)
         no_rows = partial(_no_rows, request, registry, decoder)
@@ -167,6 +172,12 @@ def _only_survey(plan: Plan) -> str | None:
 
 def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
     plan, bootstrap = request.plan, request.endpoints.kafka
+    if plan.slow_link is not None:
+        if request.endpoints.directory is None:
+            raise TopicError(
+                "a slow link is read from a directory, and none is named: NIGHTWIRE_DIRECTORY=URL"
+            )
+        return SlowLinkSource(request.endpoints.directory, plan, login(bootstrap))
     how = membership(plan.member, properties()) if plan.group else {}
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None

@@ -179,7 +179,7 @@ class ReadLoop:
         messages = self.source.take(records, self._tick(asked))
         deadline = time.monotonic() + wait
         while messages and len(messages) < records and not self.source.over and not self._stopped():
-            if (left := deadline - time.monotonic()) <= 0:
+            if self.source.blocked or (left := deadline - time.monotonic()) <= 0:
                 break
             try:
                 if self._filter is not None and self._filter.passing(messages) >= most:

@@ -14,6 +14,7 @@ from nightwire.consumers.reader.session import ReaderSession, Stream, TableStrea
 from nightwire.consumers.reader.tables import Kind, check_table
 from nightwire.consumers.reader.unpack import AlertUnpacker, TableUnpacker
 from nightwire.consumers.source import AutoGroup, Plan, StartMode
+from nightwire.core.congestion import LIMIT
 from nightwire.core.datagrams import LITE_HEADER, GroupAddress, parse_group
 from nightwire.core.runtime import find_endpoints
 
@@ -74,6 +75,13 @@ class AlertReader:
             have the header ``lite``, and `full` gives the whole one.  With ``"auto"`` the group is
             that of the smallest channel which covers *where* (`nightwire channel`), and another one
             when that changes; it implies *announce*, so that channels are planned by it.
+        slow_link: Read from the directory, by HTTP, as much as the link takes: where alerts get
+            older than this, or 10 s, they come without stamps, then without history, then the first
+            by *rank* alone; each whole one follows when the link is free.  The header ``level``
+            says what came, ``follows`` what came before.  With one topic and a group. [s]
+        rank: Which alerts a slow link gets first: ``magnitude``, ``-snr``, …; with ``-`` the
+            greatest.
+        first: Condition in SQL, as *where*: alerts on which it holds come before all others.
         interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
@@ -115,6 +123,9 @@ class AlertReader:
         limit: int | None = None,
         timeout: float | None = None,
         multicast: str | None = None,
+        slow_link: bool | float = False,
+        rank: str = "magnitude",
+        first: str = "",
         interface: str | None = None,
         dedup: Dedup | None = None,
         window: int = WINDOW,
@@ -141,6 +152,9 @@ class AlertReader:
             dedup=dedup,
             choose=choose,
             multicast=_group(multicast, interface),
+            slow_link=(LIMIT if slow_link is True else float(slow_link)) if slow_link else None,
+            rank=rank,
+            first=first,
         )
         if where is not None:
             check_condition(where, plan.topics, survey)
@@ -186,7 +200,8 @@ class AlertReader:
     def way(self) -> str:
         """Where alerts come from now: ``kafka``, ``multicast``, ``multicast GROUP:PORT`` where that
         is chosen, ``channel NAME of TOPIC``, ``memory`` in the process that writes them,
-        ``archive`` for what Kafka has forgotten, or ``both``, where that differs by partition.
+        ``archive`` for what Kafka has forgotten, ``slow link, LEVEL``, or ``both``, where that
+        differs by partition.
         """
         return self._session.way
 

@@ -21,6 +21,7 @@ from nightwire.consumers.source.record_source import (
     partitions_of,
     position_of,
 )
+from nightwire.consumers.source.slow_link import SlowLinkSource
 from nightwire.consumers.source.start_offsets import at_time
 from nightwire.consumers.source.timespec import milliseconds, parse_since
 from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
@@ -43,6 +44,7 @@ __all__ = [
     "MulticastSource",
     "Plan",
     "RecordSource",
+    "SlowLinkSource",
     "StartMode",
     "TopicError",
     "VisitLog",

@@ -35,6 +35,9 @@ class Plan:
         choose: Returns the topics of now, where they change while they are read.
         multicast: The group that is listened to, for what a relay sends of the topics; or how one
             is found.
+        slow_link: Age above which a directory sends less of each alert; None reads from Kafka. [s]
+        rank: By which attribute it chooses alerts where not all can be sent.
+        first: SQL condition: those on which it holds are chosen before others.
     """
 
     topics: Sequence[str]
@@ -48,9 +51,12 @@ class Plan:
     dedup: Dedup | None = None
     choose: Callable[[], Sequence[str]] | None = None
     multicast: GroupAddress | AutoGroup | None = None
+    slow_link: float | None = None
+    rank: str = "magnitude"
+    first: str = ""
 
     def __post_init__(self) -> None:
-        if faults := [*self._of_begin(), *self._of_group()]:
+        if faults := [*self._of_begin(), *self._of_group(), *self._of_slow_link()]:
             raise ValueError("; ".join(faults))
 
     @property
@@ -91,4 +97,17 @@ class Plan:
             faults.append(f"member={self.member!r} is a member of a group: name the group too")
         if self.dedup not in (None, *get_args(Dedup)):
             faults.append(f"dedup={self.dedup!r} is neither 'offset' nor 'alert'")
+        return faults
+
+    def _of_slow_link(self) -> list[str]:
+        if self.slow_link is None:
+            return []
+        names = ("since", "last", "start", "visit", "dedup", "multicast", "choose")
+        faults = [
+            f"a slow link has no {name}: it begins where its group is, and alerts come again whole"
+            for name in names
+            if getattr(self, name) is not None
+        ]
+        if self.group is None or len(self.topics) != 1:
+            faults.append("a slow link goes with one topic and a group, which is owed what did not come")
         return faults

@@ -100,6 +100,11 @@ class RecordSource:
         return "kafka"
 
     @property
+    def blocked(self) -> bool:
+        """Whether nothing comes before what was taken is done."""
+        return False
+
+    @property
     def dropped(self) -> Mapping[str, int]:
         """Datagrams that were dropped, by reason; from Kafka none comes."""
         return {}

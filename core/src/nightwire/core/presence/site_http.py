@@ -1,6 +1,6 @@
 """Requests to the site's own processes over HTTP, with a name and password or a token."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nightwire.schemas import MendableError
 from nightwire.schemas.kafka_environment import properties
@@ -49,20 +49,34 @@ def request(
     """
     import httpx
 
-    where = httpx.URL(url)
-    if login and where.scheme != "https" and where.host not in ("127.0.0.1", "localhost"):
-        raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
+    whom = whom_to_trust(url, login)
     try:
-        whom = trusted() if where.scheme == "https" else False  # to read certificates takes 30 ms
         answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **more)
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:
-        raise SiteHttpError(f"{url} refuses: {_message(answer)}", answer.status_code)
+        raise SiteHttpError(f"{url} refuses: {message_of(answer)}", answer.status_code)
     return answer
 
 
-def _message(answer: "httpx.Response") -> str:
+def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | Literal[False]":
+    """Return httpx's ``verify`` for a client of *url*.
+
+    Raises:
+        SiteHttpError: *login* would go to another machine for everybody to read.
+    """
+    import httpx
+
+    where = httpx.URL(url)
+    if where.scheme == "https":
+        return trusted()  # to read certificates takes 30 ms
+    if login and where.host not in ("127.0.0.1", "localhost"):
+        raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
+    return False
+
+
+def message_of(answer: "httpx.Response") -> str:
+    """Return why *answer* refuses: its own words, where it has some."""
     try:
         found = answer.json()
     except ValueError:

@@ -14,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from nightwire.core.congestion import Reduction
+from nightwire.core.datagrams import Judge, channel_judge
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
@@ -21,8 +23,10 @@ from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
 from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
 from nightwire.directory.mediator.questions import Asked, asked
 from nightwire.directory.mediator.session import Session, text
+from nightwire.directory.mediator.slow_link import SlowLinkSession
 from nightwire.directory.mediator.stamps import AlertFetcher, picture
-from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaRegistry
+from nightwire.filters.language import FilterError
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
 from nightwire.schemas.serving import RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
 
@@ -65,6 +69,9 @@ class Mediator:
         name, what = "nightwire_mediator", "read (out) and written (in) over HTTP, by topic."
         self._records = Counter(f"{name}_records_total", f"Records {what}", labels, registry=collected)
         self._bytes = Counter(f"{name}_bytes_total", f"Bytes of values {what}", labels, registry=collected)
+        what = "Records over slow links: full, reduced or skipped, and of these followed or expired."
+        labels = ["topic", "became"]
+        self._slow = Counter("nightwire_slow_link_records_total", what, labels, registry=collected)
 
     def endpoints(self, gate: Gate) -> list[tuple[str, str, Answering]]:
         """Return method, path and what answers there, for whom *gate* lets in."""
@@ -83,17 +90,37 @@ class Mediator:
     async def _read(self, gate: Gate, http: Request) -> Response:
         """Answer with the next records, or with a stream of them."""
         question, who, key = await _asked(gate, http)
-        session = await self._sessions.get(
-            key, lambda: Session(properties_of(gate.access, self._bootstrap, who), key.topic, key.group)
-        )
+        session = await self._sessions.get(key, partial(self._session, gate, question, who))
         with ExitStack() as turn:
             await _wait(session.turn)
             turn.callback(session.turn.release)
-            await self._reading(key, partial(session.go_on, question.after))
+            await self._reading(key, partial(session.go_on, question.after, question.paid))
             if not question.events:
                 return await self._poll(key, session, question, http)
             first = await self._reading(key, partial(self._events, session, question))
             return EventStream(self._stream(key, session, question, who, first), turn.pop_all())
+
+    def _session(self, gate: Gate, question: Asked, who: Who) -> Session:
+        client = properties_of(gate.access, self._bootstrap, who)
+        where = question.topic, question.group
+        if question.slow is None:
+            return Session(client, *where)
+        return SlowLinkSession(
+            self._bootstrap,
+            client,
+            *where,
+            limit=question.slow,
+            handler=Reduction(self._decoder, question.rank, self._first(question)),
+            count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
+        )
+
+    def _first(self, question: Asked) -> Judge | None:
+        if not question.first:
+            return None
+        try:
+            return channel_judge(question.first, question.topic.removeprefix("alerts."), self._decoder)
+        except (FilterError, SchemaError) as error:
+            raise RefusedError(400, f"first: {error}") from error
 
     async def _poll(self, key: Key, session: Session, question: Asked, http: Request) -> Response:
         deadline = time.monotonic() + question.timeout
@@ -106,9 +133,9 @@ class Mediator:
                 break
         if found is None:
             session.check_there()
-        done = text({**question.after, **session.delivered})
-        after = urlencode({**http.query_params, "after": done})
-        headers = {"Nightwire-After": done, "Link": f'<{http.url.path}?{after}>; rel="next"'}
+        following = session.next_question(question.after)
+        url = f"{http.url.path}?{urlencode({**http.query_params, **following})}"
+        headers = {"Nightwire-After": following["after"], "Link": f'<{url}>; rel="next"', **session.state()}
         if found is None:
             empty = JSONResponse([]) if question.form == "json" else Response(status_code=204)
             empty.headers.update(headers)
@@ -159,7 +186,7 @@ class Mediator:
         question, _, key = await _asked(gate, http)
         if (session := self._sessions.there(key)) is None:
             raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
-        await in_thread(partial(session.commit, question.after))
+        await in_thread(partial(session.commit, question.after, question.paid))
         return Response(status_code=204)
 
     async def _stamp(self, gate: Gate, http: Request) -> Response:
@@ -251,7 +278,8 @@ class EventStream(StreamingResponse):
 async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
     question, who = asked(http), await gate.login(http)
     _check_time(who)
-    return question, who, Key(_user(who, http), question.topic, question.group, question.member)
+    slow = "" if question.slow is None else f"{question.slow} {question.rank} {question.first}"
+    return question, who, Key(_user(who, http), question.topic, question.group, question.member, slow)
 
 
 async def _wait(turn: asyncio.Lock) -> None:

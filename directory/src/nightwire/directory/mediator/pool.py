@@ -43,6 +43,7 @@ class Key(NamedTuple):
     topic: str = ""
     group: str = ""
     member: str = ""
+    slow: str = ""
 
 
 Kept = TypeVar("Kept", bound=Client)

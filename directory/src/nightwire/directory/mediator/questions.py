@@ -6,13 +6,16 @@ from typing import Literal, get_args
 
 from starlette.requests import Request
 
-from nightwire.directory.mediator.session import Cursor, cursor
+from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, cursor, spans
 from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.survey_model import NUMBER_ATTRIBUTES
 
 Form = Literal["json", "avro", "raw"]
 
 MOST, SIZE, TIMEOUT = 10_000, 16 << 20, 60.0
 """Most records and bytes of an answer, and the longest wait for the first. [s]"""
+MOST_SLOW = 3600.0
+"""Greatest age that a slow link may be allowed. [s]"""
 MAX_NAME = 255
 """Longest name of a group, or of a member."""
 
@@ -32,6 +35,10 @@ class Asked:
         stamps: Whether JSON holds bytes.
         after: What is acknowledged.
         events: Whether server-sent events are wanted.
+        slow: Age above which less of each alert is sent; None where the link is not slow. [s]
+        rank: By which attribute alerts are chosen where not all can be sent.
+        first: SQL condition: alerts on which it holds come before others.
+        paid: Which of the alerts that followed are acknowledged.
     """
 
     topic: str
@@ -44,6 +51,10 @@ class Asked:
     stamps: bool
     after: Cursor
     events: bool
+    slow: float | None = None
+    rank: str = ""
+    first: str = ""
+    paid: Paid = NOTHING
 
 
 DEFAULTS: Mapping[str, str] = {
@@ -55,6 +66,10 @@ DEFAULTS: Mapping[str, str] = {
     "timeout": "30",
     "stamps": "true",
     "after": "",
+    "slow": "",
+    "rank": "magnitude",
+    "first": "",
+    "paid": "",
 }
 """What may be asked for, and what is where it is not."""
 
@@ -73,6 +88,12 @@ def asked(http: Request) -> Asked:
             raise RefusedError(400, f"{name}={said[name][:99]}: there are {', '.join(known)}")
     if not said["group"]:
         raise RefusedError(400, "group= is missing: who reads; Kafka keeps its offsets")
+    if said["rank"].removeprefix("-") not in NUMBER_ATTRIBUTES:
+        there = ", ".join(NUMBER_ATTRIBUTES)
+        raise RefusedError(400, f"rank={said['rank'][:99]}: there are {there}; with - the greatest first")
+    events = "text/event-stream" in http.headers.get("Accept", "")
+    if events and said["slow"]:
+        raise RefusedError(400, "slow= goes with polls: how fast a link is is seen by the next one")
     form: Form = said["as"]  # type: ignore[assignment]  # it is one of them
     return Asked(
         topic=http.path_params["topic"],
@@ -84,17 +105,21 @@ def asked(http: Request) -> Asked:
         timeout=_number("timeout", said["timeout"], 0, TIMEOUT),
         stamps=said["stamps"] == "true",
         after=cursor(http.headers.get("Last-Event-ID") or said["after"]),
-        events="text/event-stream" in http.headers.get("Accept", ""),
+        events=events,
+        slow=_number("slow", said["slow"], 0.1, MOST_SLOW) if said["slow"] else None,
+        rank=said["rank"],
+        first=said["first"],
+        paid=spans(said["paid"]),
     )
 
 
-def _number(name: str, text: str, least: int, most: float) -> float:
+def _number(name: str, text: str, least: float, most: float) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not least <= number <= most:
-        raise RefusedError(400, f"{name}={text[:99]}: from {least} to {most:g}")
+        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {most:g}")
     return number
 
 

@@ -17,7 +17,14 @@ from nightwire.schemas.serving import RefusedError
 Cursor = Mapping[int, int]
 """By partition, the offset behind the last record that is done."""
 
+Paid = frozenset[tuple[int, int]]
+"""Partitions and offsets of alerts that followed over a slow link, and were taken."""
+NOTHING: Paid = frozenset()
+
 CURSOR = re.compile(r"(?:\d{1,9}:\d{1,18}(?:,\d{1,9}:\d{1,18})*)?", re.ASCII)
+SPANS = re.compile(r"\d{1,9}:\d{1,18}-\d{1,18}(?:,\d{1,9}:\d{1,18}-\d{1,18})*", re.ASCII)
+MOST_PAID = 10_000
+"""Most alerts that follow at once."""
 LIMITS: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 4 << 10,
     "fetch.message.max.bytes": 1 << 20,
@@ -32,6 +39,7 @@ LIMITS: Mapping[str, Any] = {
 those of `nightwire subscribe`, so that a group may hold both)."""
 PASSING = TRANSIENT_ERRORS | {
     KafkaError._MAX_POLL_EXCEEDED,
+    KafkaError._PARTITION_EOF,
     KafkaError.NOT_COORDINATOR,
     KafkaError.REBALANCE_IN_PROGRESS,
 }
@@ -51,6 +59,21 @@ def cursor(text: str) -> Cursor:
     return {int(partition): int(offset) for partition, _, offset in pairs}
 
 
+def spans(text: str) -> Paid:
+    """Return what *text* says: ``PARTITION:FIRST-LAST,…``.
+
+    Raises:
+        RefusedError: It says nothing such, or too much.
+    """
+    parts = (
+        [tuple(map(int, re.split("[:-]", one))) for one in text.split(",")] if SPANS.fullmatch(text) else []
+    )
+    found = [(partition, range(first, last + 1)) for partition, first, last in parts]
+    if (text and not found) or sum(len(one) for _, one in found) > MOST_PAID:
+        raise RefusedError(400, f"{text[:99]!r} is no PARTITION:FIRST-LAST,…, or more than {MOST_PAID}")
+    return frozenset((partition, offset) for partition, one in found for offset in one)
+
+
 def text(done: Cursor) -> str:
     """Return *done* as `cursor` reads it."""
     return ",".join(f"{partition}:{offset}" for partition, offset in sorted(done.items()))
@@ -68,6 +91,9 @@ class Session:
         RefusedError: Kafka refuses the topic, or does not answer.
     """
 
+    MORE: Mapping[str, Any] = {}
+    """Further properties of its client."""
+
     def __init__(self, client: Mapping[str, Any], topic: str, group: str) -> None:
         self.topic, self.group, self.used = topic, group, time.monotonic()
         self.turn = asyncio.Lock()
@@ -79,7 +105,7 @@ class Session:
         self._mean, self._away, self._closed = 1 << 16, "", False
         self._refused: KafkaError | None = None
         own = {"group.id": group, "error_cb": self._heard}
-        self._consumer = Consumer({**CONSUMER, **client, **LIMITS, **own})
+        self._consumer = Consumer({**CONSUMER, **client, **LIMITS, **self.MORE, **own})
         with ExitStack() as failed:
             failed.callback(self._consumer.close)
             check_topic(self._consumer, topic)
@@ -91,7 +117,15 @@ class Session:
         """What was delivered."""
         return dict(self._delivered)
 
-    def go_on(self, after: Cursor) -> None:
+    def next_question(self, after: Cursor) -> dict[str, str]:
+        """Return what acknowledges all answers, of which *after* was acknowledged before."""
+        return {"after": text({**after, **self.delivered})}
+
+    def state(self) -> dict[str, str]:
+        """Return what HTTP's headers say of it."""
+        return {}
+
+    def go_on(self, after: Cursor, paid: Paid = NOTHING) -> None:
         """Acknowledge what lies before *after*; what was delivered beyond it is delivered again."""
         with self._open():
             self._acknowledge(after, wait=False)
@@ -100,7 +134,7 @@ class Session:
                     self._consumer.seek(TopicPartition(self.topic, partition, offset))
                     self._delivered[partition] = offset
 
-    def commit(self, after: Cursor) -> None:
+    def commit(self, after: Cursor, paid: Paid = NOTHING) -> None:
         """Acknowledge what lies before *after*, and wait until Kafka has it.
 
         Raises:
@@ -178,7 +212,11 @@ class Session:
             partition, offset = record.partition() or 0, record.offset() or 0
             self._acknowledged.setdefault(partition, offset)
             self._delivered[partition] = offset + 1
+        self._note(messages)
         return records
+
+    def _note(self, messages: list[Message]) -> None:
+        """Note what was read, ends of partitions too, where somebody asks for these."""
 
     def _acknowledge(self, after: Cursor, *, wait: bool) -> None:
         done: dict[int, int] = {}

@@ -45,6 +45,7 @@ BUILT_IN = {
     "channel": "nightwire.Channel",
     "mapping": "channels-value",
     "flow": "flows-value",
+    "owed": "owed-value",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

@@ -8,6 +8,7 @@ from nightwire.schemas.survey_model.attribute_names import (
     MAX_RADIUS,
     MEASUREMENT_ATTRIBUTES,
     NOT_MATCHED,
+    NUMBER_ATTRIBUTES,
     MatchName,
 )
 from nightwire.schemas.survey_model.description import Measurement
@@ -19,6 +20,7 @@ __all__ = [
     "MAX_RADIUS",
     "MEASUREMENT_ATTRIBUTES",
     "NOT_MATCHED",
+    "NUMBER_ATTRIBUTES",
     "MatchName",
     "Measurement",
     "healpix",

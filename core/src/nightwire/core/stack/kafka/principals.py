@@ -27,6 +27,7 @@ from nightwire.schemas.topics import (
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
+    OWED,
     SCHEMAS,
     SUBSCRIPTIONS,
     VISITS,
@@ -73,7 +74,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
     "directory": [
-        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS),
+        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS, OWED),
         *_topics([READ], FILTERS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),

@@ -1,0 +1,1 @@
+"""The scenario `congestion`: a link is cut; what is delivered meanwhile, and how old it is."""

@@ -1,0 +1,112 @@
+"""What a link owes: the offsets of alerts that went out reduced, or not at all.  Pure.
+
+Kept by blocks of offsets, a byte an offset: so a block is a short record that is written anew when
+something of it changes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+
+from nightwire.core.kafka import TopicPartition
+
+BLOCK = 1_000
+"""Offsets of a block."""
+
+Block = tuple[TopicPartition, int]
+"""A partition, and the first offset of the block."""
+
+
+class Sent(IntEnum):
+    """What went out of an alert that is owed."""
+
+    NOTHING = 4
+    STAMPLESS = 1
+    LITE = 2
+
+
+KNOWN = frozenset(map(int, Sent))
+
+
+class Owed:
+    """The offsets that are owed, by partition."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[Block, bytearray] = {}
+        self._changed: set[Block] = set()
+
+    def __len__(self) -> int:
+        return sum(BLOCK - block.count(0) for block in self._blocks.values())
+
+    def add(self, partition: TopicPartition, offset: int, sent: Sent) -> None:
+        """Note that of the alert at *offset* no more than *sent* went out."""
+        block, at = self._of(partition, offset)
+        self._blocks.setdefault(block, bytearray(BLOCK))[at] = sent
+        self._changed.add(block)
+
+    def pay(self, partition: TopicPartition, offset: int) -> bool:
+        """Note that the alert at *offset* is owed no more; return whether it was."""
+        block, at = self._of(partition, offset)
+        if not (held := self._blocks.get(block)) or not held[at]:
+            return False
+        held[at] = 0
+        self._changed.add(block)
+        return True
+
+    def first(self, most: int) -> dict[tuple[TopicPartition, int], Sent]:
+        """Return the first *most* offsets that are owed, and what went out of each."""
+        found: dict[tuple[TopicPartition, int], Sent] = {}
+        for (partition, begin), held in sorted(self._blocks.items()):
+            for at, sent in enumerate(held):
+                if len(found) == most:
+                    return found
+                if sent:
+                    found[partition, begin + at] = Sent(sent)
+        return found
+
+    def drop(self, partition: TopicPartition, offsets: range) -> list[int]:
+        """Owe nothing of *offsets* any more; return those that were owed."""
+        found = [
+            begin + at
+            for (where, begin), held in sorted(self._blocks.items())
+            for at, sent in enumerate(held)
+            if sent and where == partition and begin + at in offsets
+        ]
+        for offset in found:
+            self.pay(partition, offset)
+        return found
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Hold nothing of *partition*: another member does."""
+        for block in [block for block in self._blocks if block[0] == partition]:
+            del self._blocks[block]
+            self._changed.discard(block)
+
+    def changes(self) -> Iterator[tuple[Block, bytes | None]]:
+        """Yield the blocks that changed since the last call; None where nothing is owed there."""
+        for block in sorted(self._changed):
+            held = self._blocks[block]
+            if not any(held):
+                del self._blocks[block]
+            yield block, bytes(held).rstrip(b"\0") or None
+        self._changed.clear()
+
+    def restore(self, blocks: Mapping[Block, bytes]) -> None:
+        """Hold *blocks* as they were kept; what they cannot hold is left out."""
+        for block, kept in blocks.items():
+            known = bytes(one if one in KNOWN else 0 for one in kept[:BLOCK])
+            self._blocks[block] = bytearray(known.ljust(BLOCK, b"\0"))
+
+    @staticmethod
+    def _of(partition: TopicPartition, offset: int) -> tuple[Block, int]:
+        return (partition, offset - offset % BLOCK), offset % BLOCK
+
+
+def ranges(offsets: Iterable[int]) -> list[range]:
+    """Return ascending *offsets* as ranges without gaps."""
+    found: list[range] = []
+    for one in offsets:
+        if found and found[-1].stop == one:
+            found[-1] = range(found[-1].start, one + 1)
+        else:
+            found.append(range(one, one + 1))
+    return found

@@ -1,0 +1,132 @@
+"""Less of each alert: by its own schema, so that whoever reads the whole one reads this, too."""
+
+import json
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import Message
+
+from nightwire.core.congestion.ladder import Level
+from nightwire.core.datagrams import Judge
+from nightwire.core.kafka import headers_of
+from nightwire.schemas import AlertDecoder, Codec, SchemaError, Survey, survey, wire
+
+Handler = Callable[[Level, Sequence[Message]], Sequence[Message]]
+"""Returns what goes out of a batch at a level below the first: less of each, or fewer of them.
+
+At the last level whatever is the most worth comes first; as many go out as the link takes.
+"""
+
+SYNC = b"nightwire reduces"[: wire.SYNC_SIZE]
+MAX_SCHEMAS = 64
+"""Schemas that are known at once."""
+
+
+class _Form(NamedTuple):
+    schema: Mapping[str, Any]  # is held, so that no other gets its address
+    codec: Codec
+    stamps: Mapping[str, Any]
+    history: Mapping[str, Any]
+
+
+class Reduction:
+    """Blanks stamps, then history; ranks by an attribute.
+
+    What cannot be decoded stays as it is, and comes last in a ranking.
+
+    Args:
+        decoder: Decodes alerts.
+        rank: An attribute of alerts, the least first; ``-`` before it: the greatest first.
+        first: What it holds of comes before all others.
+    """
+
+    def __init__(self, decoder: AlertDecoder, rank: str = "magnitude", first: Judge | None = None) -> None:
+        self._decoder, self._rank, self._first = decoder, rank.removeprefix("-"), first
+        self._sign = -1 if rank.startswith("-") else 1
+        self._forms: dict[int, _Form] = {}
+
+    def __call__(self, level: Level, batch: Sequence[Message]) -> list[Message]:
+        """Return *batch* at *level*."""
+        made = [self._reduced(level, message) for message in batch]
+        if level is not Level.SAMPLE:
+            return [message for _, message in made]
+        holds = self._first([one.value() for one in batch]) if self._first else [True] * len(batch)
+        order = sorted(range(len(batch)), key=lambda at: (not holds[at], made[at][0]))
+        return [made[at][1] for at in order]
+
+    def _reduced(self, level: Level, message: Message) -> tuple[float, Message]:
+        value = message.value() or b""
+        named = headers_of(message).get("survey", str(message.topic()).partition(".")[2].encode())
+        try:
+            known = survey(named.decode(errors="replace"))
+            decoded = self._decoder.decode(value)
+            form = self._form(decoded.schema, known)
+            blanks = {**form.stamps, **(form.history if level > Level.STAMPLESS else {})}
+            body = form.codec.encode({**decoded.alert, **blanks})
+            rank = self._rank_of(known, decoded.alert) if level is Level.SAMPLE else 0.0
+        except SchemaError:
+            return math.inf, message
+        number = decoded.schema_id
+        less = _contained(form.codec, body) if number is None else wire.frame(number, body)
+        return rank, copied(message, less)
+
+    def _rank_of(self, known: Survey, alert: Mapping[str, Any]) -> float:
+        found = getattr(known.view(alert), self._rank)
+        return self._sign * found if found is not None and math.isfinite(found) else math.inf
+
+    def _form(self, schema: Mapping[str, Any], known: Survey) -> _Form:
+        if id(schema) not in self._forms:
+            if len(self._forms) >= MAX_SCHEMAS:
+                self._forms.clear()
+            about = known.description
+            stamps = blanks_of(schema, about.stamps.values())
+            history = blanks_of(schema, [one.path for one in about.history])
+            self._forms[id(schema)] = _Form(schema, Codec(schema), stamps, history)
+        return self._forms[id(schema)]
+
+
+def blanks_of(schema: Mapping[str, Any], paths: Collection[str]) -> dict[str, Any]:
+    """Return what stands for the fields of *schema* in which *paths* lie, when they are left out.
+
+    A field that can be neither null nor empty is not among them: it cannot be left out.
+    """
+    wanted = {path.partition(".")[0] for path in paths}
+    found: dict[str, Any] = {}
+    for field in schema["fields"]:
+        kind = field["type"]
+        kinds = [kind] if isinstance(kind, str | dict) else kind
+        names = [one["type"] if isinstance(one, dict) else one for one in kinds]
+        blank = next((EMPTY[name] for name in EMPTY if name in names), EMPTY)
+        if field["name"] in wanted and blank is not EMPTY:
+            found[field["name"]] = blank
+    return found
+
+
+EMPTY: Mapping[str, Any] = {"null": None, "array": [], "bytes": b""}
+"""What is least of a type."""
+
+
+def with_headers(message: Message, *headers: tuple[str, bytes]) -> Message:
+    """Return *message* with further *headers*."""
+    return copied(message, message.value(), headers) if headers else message
+
+
+def copied(message: Message, value: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> Message:
+    """Return *message* with another *value* and further *headers*."""
+    theirs: Any = message.headers() or []
+    return Message(
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        key=message.key(),
+        value=value,
+        headers=[*theirs, *headers],
+        timestamp=message.timestamp(),
+    )
+
+
+def _contained(codec: Codec, body: bytes) -> bytes:
+    """Return a container of *body*."""
+    text = json.dumps(codec.schema, separators=(",", ":")).encode()
+    return wire.container_head(text, SYNC) + wire.container_block(body, SYNC)

@@ -1,0 +1,314 @@
+"""A member of a group behind a slow link: it gets less of each alert, not old ones.
+
+Kafka has no slow link to us, so all is read at once; what cannot go out in time is owed.  What is
+owed lies in the topic `owed` before the answer goes out.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from nightwire.core.congestion import (
+    Batch,
+    Block,
+    Handler,
+    Ladder,
+    Level,
+    Link,
+    place_of,
+    ranges,
+)
+from nightwire.core.kafka import (
+    DeliveryError,
+    MissingError,
+    RecordFetcher,
+    Writer,
+    ensure_topics,
+    producer,
+    read_to_end,
+    watermarks,
+)
+from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
+from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import OWED, settings
+
+log = logging.getLogger("nightwire.directory")
+
+QUIET = 0.02
+"""Longest wait for more, once something is there. [s]"""
+DRAIN = 0.5
+"""Longest time that is read before something goes out. [s]"""
+HELD, SAMPLED = 8 << 20, 48 << 20
+"""Most that waits; and most of which a sample is chosen, at once. [byte]"""
+AT_ONCE = 1_000
+"""Most records of one read."""
+END = 1 << 63
+"""Behind every offset."""
+EXPIRE = 10.0
+"""Time between two looks for what Kafka has forgotten of what is owed. [s]"""
+
+Partition = tuple[str, int]
+
+
+class SlowLinkSession(Session):
+    """Reads *topic* for a group behind a slow link.
+
+    Args:
+        bootstrap: Kafka's address.
+        client: librdkafka's properties of who reads.
+        topic: What it reads.
+        group: Where its offsets are.
+        limit: Age above which less is sent. [s]
+        handler: Makes less of a batch.
+        count: Is called with what records became, and how many.
+    """
+
+    MORE: Mapping[str, Any] = {"enable.partition.eof": True}
+
+    def __init__(
+        self,
+        bootstrap: str,
+        client: Mapping[str, Any],
+        topic: str,
+        group: str,
+        *,
+        limit: float,
+        handler: Handler,
+        count: Callable[[str, int], None],
+    ) -> None:
+        self._bootstrap, self._count = bootstrap, count
+        self._link = Link(Ladder(limit), handler)
+        self._fetcher = RecordFetcher(bootstrap, client)
+        self._writer = Writer(producer(bootstrap))
+        self._answered: dict[int, int] = {}
+        self._batch: Batch | None = None
+        self._went = self._current = self._looked = time.monotonic()
+        self._claimed_paid = NOTHING
+        self._expired: list[str] = []
+        self._unknown, self._joined = "", False
+        self._behind: set[int] = set()  # partitions of ours that were not read to their ends
+        ensure_topics(bootstrap, [settings(OWED)])
+        super().__init__(client, topic, group)
+
+    @property
+    def delivered(self) -> Cursor:
+        """What went out, or is owed."""
+        return dict(self._answered)
+
+    def next_question(self, after: Cursor) -> dict[str, str]:
+        """Return what acknowledges the last answer, beside what was acknowledged by *after*."""
+        going = (
+            {(partition, offset) for (_, partition), offset in self._batch.paid} if self._batch else NOTHING
+        )
+        paid = going if self._joined else self._claimed_paid  # before that nobody has noted it
+        partitions = sorted({partition for partition, _ in paid})
+        spans = [
+            spans_of(one, sorted(offset for where, offset in paid if where == one)) for one in partitions
+        ]
+        return {**super().next_question(after), "paid": ",".join(spans)}
+
+    def state(self) -> dict[str, str]:
+        """Return what HTTP's headers say of it; what has expired is said once."""
+        expired, self._expired = self._expired, []
+        said = {
+            "Nightwire-Level": self._link.ladder.level.name.lower(),
+            "Nightwire-Owed": str(len(self._link.owed)) if self._joined else "",
+            "Nightwire-At-End": "true" if self._at_end and not self._link.held else "",
+            "Nightwire-Expired": ",".join(expired),
+        }
+        return {name: text for name, text in said.items() if text}
+
+    def go_on(self, after: Cursor, paid: Paid = NOTHING) -> None:
+        """Acknowledge what lies before *after* and what was *paid*; all else goes out again."""
+        with self._open():
+            self._settle(after, paid)
+            self._acknowledge(self._bounded(after), wait=False)
+            for partition, offset in self._acknowledged.items():
+                if self._answered.get(partition, offset) > offset:
+                    self._rewind(partition, offset)
+
+    def commit(self, after: Cursor, paid: Paid = NOTHING) -> None:
+        """Acknowledge, and wait until Kafka has it."""
+        with self._open():
+            self._settle(after, paid)
+        super().commit(self._bounded(after))
+
+    def take(self, most: int, size: int, timeout: float) -> list[Message]:
+        """Return what goes out next; it is settled with the next `go_on`."""
+        with self._open():
+            owes = bool(self._link.wanted(1, size))
+            self._drain(QUIET if owes or self._link.held else timeout)
+            self._expire()
+            live = self._link.choose(most, size, time.monotonic()) or Batch(())
+            batch = self._follow(most, size, live)
+            if not batch.messages:
+                return []
+            self._keep()
+            self._answered |= {partition: offset for (_, partition), offset in batch.upto.items()}
+            self._batch, self._went = batch, time.monotonic()
+            return [*batch.messages]
+
+    def close(self) -> None:
+        """Leave Kafka."""
+        super().close()
+        self._fetcher.close()
+
+    def _settle(self, after: Cursor, paid: Paid) -> None:
+        """Note that the last answer was delivered, if *after* and *paid* say so."""
+        now = time.monotonic()
+        batch, self._batch, self._claimed_paid = self._batch, None, paid
+        upto = {partition: offset for (_, partition), offset in batch.upto.items()} if batch else {}
+        gone = {(partition, offset) for (_, partition), offset in batch.paid} if batch else set()
+        if batch and gone <= paid and all(after.get(one, 0) >= offset for one, offset in upto.items()):
+            self._link.delivered(batch, now - self._went, now)
+            for became, count in batch.became.items():
+                self._count(became, count)
+        self._keep()
+
+    def _bounded(self, after: Cursor) -> Cursor:
+        """Return *after* without what did not go out yet."""
+        return {one: min(offset, self._answered.get(one, offset)) for one, offset in after.items()}
+
+    def _rewind(self, partition: int, offset: int) -> None:
+        """Decide anew on what lies behind *offset*: its answer was lost."""
+        self._consumer.seek(TopicPartition(self.topic, partition, offset))
+        self._delivered[partition] = self._answered[partition] = offset
+        self._behind.add(partition)
+        here = (self.topic, partition)
+        self._link.leave(here)
+        self._link.owed.drop(here, range(offset, END))
+
+    def _drain(self, timeout: float) -> None:
+        """Read what Kafka has: for some time, and for as much as may wait."""
+        until, most = time.monotonic() + timeout + DRAIN, 1
+        room = SAMPLED if self._link.ladder.level is Level.SAMPLE else HELD
+        while time.monotonic() < until and self._link.held < room:
+            messages = self._read(most, timeout)
+            if self._unknown:
+                raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
+            self._link.arrive(messages, self._current)
+            if self._at_end:
+                self._current = time.monotonic()
+            if not messages:
+                return
+            most, timeout = AT_ONCE, QUIET
+
+    @property
+    def _at_end(self) -> bool:
+        return self._joined and not self._behind
+
+    def _note(self, messages: list[Message]) -> None:
+        for one in messages:
+            if (error := one.error()) is None:
+                self._behind.add(one.partition() or 0)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._behind.discard(one.partition() or 0)
+
+    def _follow(self, most: int, size: int, live: Batch) -> Batch:
+        """Return *live* with whole alerts that are owed, where the link has room for them."""
+        wanted, found = self._link.wanted(most, size, live), list[Message]()
+        for here in dict.fromkeys(partition for partition, _ in wanted):
+            for one in ranges(offset for partition, offset in wanted if partition == here):
+                found += self._fetched(here, one)
+        return self._link.following(wanted, found, live) if found else live
+
+    def _fetched(self, here: Partition, wanted: range) -> list[Message]:
+        try:
+            found = self._fetcher.fetch(here, wanted)
+        except MissingError as error:
+            log.warning("group %s: %s", self.group, error)
+            self._looked = 0.0  # whether it has expired is seen at once
+            return []
+        there = {place_of(one)[1] for one in found}
+        for offset in (gone := [one for one in wanted if one not in there]):
+            self._link.owed.pay(here, offset)
+        self._note_expired(here, gone)
+        return found
+
+    def _expire(self) -> None:
+        """Owe no more what Kafka has forgotten: so a link that never recovers owes no more."""
+        if time.monotonic() - self._looked < EXPIRE or not self._link.owed:
+            return
+        self._looked = time.monotonic()
+        for partition in self._answered:
+            here = (self.topic, partition)
+            low = watermarks(self._consumer, *here).low
+            self._note_expired(here, self._link.owed.drop(here, range(low)))
+
+    def _note_expired(self, here: Partition, offsets: list[int]) -> None:
+        if offsets:
+            spans = spans_of(here[1], offsets)
+            log.error("%s: what group %s did not get whole has expired: %s", self.topic, self.group, spans)
+            self._expired.append(spans)
+            self._count("expired", len(offsets))
+
+    def _keep(self) -> None:
+        """Write what is owed, where that has changed.
+
+        Raises:
+            RefusedError: Kafka does not take it; nothing goes out that it does not know of.
+        """
+        about = {"group": self.group, "topic": self.topic}
+        kept: dict[str, bytes | None] = {}
+        for ((_, partition), first), sent in self._link.owed.changes():
+            said = {**about, "partition": partition, "first": first, "sent": sent}
+            key = f"{self.group}|{self.topic}|{partition}|{first}"
+            kept[key] = None if sent is None else RECORD.encode(said)
+        try:
+            for key, value in kept.items():
+                self._writer.write(OWED, value, key=key.encode(), partition=0)
+            self._writer.flush()
+        except DeliveryError as error:
+            raise RefusedError(503, str(error)) from error
+
+    def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
+        """Begin where the group was, with what it is owed of before."""
+        super()._given(consumer, given)
+        try:
+            known = owed_by(self._bootstrap, self.group, self.topic)
+        except KafkaException as error:  # what escapes from a callback would be no exception
+            self._unknown = error.args[0].str()
+            return
+        self._joined = True
+        self._behind |= {one.partition for one in given}
+        for partition in (one.partition for one in given):
+            here = (self.topic, partition)
+            self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
+            if partition in self._acknowledged:
+                self._answered[partition] = self._acknowledged[partition]
+                self._link.owed.drop(here, range(self._answered[partition], END))  # did not go out
+        for partition, offset in self._claimed_paid:
+            self._link.owed.pay((self.topic, partition), offset)
+
+    def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
+        super()._taken(consumer, taken)
+        for partition in (one.partition for one in taken):
+            self._answered.pop(partition, None)
+            self._behind.discard(partition)
+            self._link.leave((self.topic, partition))
+            self._link.owed.forget((self.topic, partition))
+
+
+def owed_by(bootstrap: str, group: str, topic: str) -> dict[Block, bytes]:
+    """Return what *group* is owed of *topic*, as it was kept."""
+    found: dict[Block, bytes] = {}
+    for message in read_to_end(bootstrap, [OWED]):
+        where, _, first = (message.key() or b"").decode(errors="replace").rpartition("|")
+        asked, _, partition = where.rpartition("|")
+        if asked != f"{group}|{topic}" or not (partition.isdecimal() and first.isdecimal()):
+            continue
+        block = (topic, int(partition)), int(first)
+        if (value := message.value()) is None:
+            found.pop(block, None)
+        else:
+            found[block] = RECORD.decode(value)["sent"]
+    return found
+
+
+def spans_of(partition: int, offsets: list[int]) -> str:
+    """Return ascending *offsets* of *partition* as ``PARTITION:FIRST-LAST,…``."""
+    return ",".join(f"{partition}:{one.start}-{one.stop - 1}" for one in ranges(offsets))

@@ -1,0 +1,190 @@
+"""A group behind a slow link: what it did not get whole is owed until it did, or it expires."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import TopicPartition
+
+from nightwire.core.kafka import admin, producer
+
+pytestmark = pytest.mark.kafka
+
+Topic = Callable[..., str]
+LIMIT = 0.5
+"""Age above which less is sent. [s]"""
+
+
+def fill(kafka: str, topic: str, count: int, partitions: int = 1, size: int = 40_000) -> None:
+    client = producer(kafka)
+    for number in range(count):
+        client.produce(topic, b"%d " % number + bytes(size), partition=number % partitions)
+    assert client.flush(60) == 0
+
+
+class Client:
+    """Asks one question after the other."""
+
+    def __init__(self, here: Any, topic: str, group: str, member: str = "") -> None:
+        said = f"group={group}&member={member}&as=json&stamps=false&slow={LIMIT}&timeout=0.2&bytes=400000"
+        self.http, self._next = here.http, f"/topics/{topic}/records?{said}"
+
+    def ask(self) -> tuple[list[tuple[int, int]], httpx.Response]:
+        """Return partition and offset of the next records, and the answer."""
+        answer = self.http.get(self._next)
+        assert answer.is_success, answer.text
+        self._answered = answer.links["next"]["url"]
+        return [(one["partition"], one["offset"]) for one in answer.json()], answer
+
+    def go_on(self) -> None:
+        """Have what was answered."""
+        self._next = self._answered
+
+    def until(self, enough: Callable[[httpx.Response], bool], pause: float = 0.0) -> list[tuple[int, int]]:
+        """Return all records that come until an answer is *enough*; each takes *pause*. [s]"""
+        found: list[tuple[int, int]] = []
+        while True:
+            records, answer = self.ask()
+            found += records
+            time.sleep(pause if records else 0.0)  # so slow is the link
+            self.go_on()
+            if enough(answer):
+                return found
+
+
+def group() -> str:
+    return f"g{os.urandom(4).hex()}"
+
+
+def owed(answer: httpx.Response) -> int:
+    return int(answer.headers.get("Nightwire-Owed", -1))
+
+
+def settled(answer: httpx.Response) -> bool:
+    return not answer.json() and owed(answer) == 0 and "Nightwire-At-End" in answer.headers
+
+
+def skips(answer: httpx.Response) -> bool:
+    return owed(answer) > 20
+
+
+def follows(answer: httpx.Response) -> bool:
+    return "paid=0" in answer.links["next"]["url"]
+
+
+def classes(here: Any, topic: str) -> dict[str, float]:
+    names = ("full", "reduced", "skipped", "followed", "expired")
+    return {one: here.count("nightwire_slow_link_records_total", topic=topic, became=one) for one in names}
+
+
+def test_what_was_skipped_follows_once_and_each_is_in_one_class(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    topic, count = fresh_topic(partitions=2), 120
+    fill(kafka, topic, count, 2)
+    client = Client(here, topic, group())
+    found = client.until(skips, pause=LIMIT)
+    found += client.until(settled)
+    assert sorted(found) == [(number, offset) for number in range(2) for offset in range(count // 2)]
+    became = classes(here, topic)
+    assert became["full"] + became["skipped"] == count
+    assert became["followed"] == became["skipped"] > 20
+
+
+def test_answers_that_are_lost_are_decided_anew(here: Any, kafka: str, fresh_topic: Topic) -> None:
+    topic, count = fresh_topic(), 120
+    fill(kafka, topic, count)
+    client, found = Client(here, topic, group()), list[tuple[int, int]]()
+    while (answer := client.ask()[1]) and not settled(answer):  # each first answer is lost
+        time.sleep(LIMIT if len(found) < 20 else 0.0)
+        found += client.until(lambda _: True, pause=LIMIT if len(found) < 20 else 0.0)
+    assert sorted(found) == [(0, offset) for offset in range(count)]
+    became = classes(here, topic)
+    assert became["full"] + became["skipped"] == count
+    assert became["followed"] == became["skipped"] > 20
+
+
+def test_an_answer_is_acknowledged_to_the_next_process(serving: Any, kafka: str, fresh_topic: Topic) -> None:
+    """It knows what was skipped beside the last answer, and what of it followed."""
+    topic, count = fresh_topic(), 120
+    fill(kafka, topic, count)
+    with serving(kafka) as here:
+        client = Client(here, topic, group())
+        found = client.until(skips, pause=LIMIT)
+    with serving(kafka) as here:
+        client.http = here.http
+        found += client.until(follows)
+        left = count - len(found)
+    with serving(kafka) as here:
+        client.http = here.http
+        found += client.until(settled)
+    assert sorted(found) == [(0, offset) for offset in range(count)]
+    assert left
+
+
+@pytest.mark.proof
+@pytest.mark.slow
+def test_members_share_and_take_over_what_is_owed(here: Any, kafka: str, fresh_topic: Topic) -> None:
+    topic, name, count = fresh_topic(partitions=2), group(), 120
+    fill(kafka, topic, count, 2)
+    first = Client(here, topic, name, "first")
+    found = first.until(skips, pause=LIMIT)
+    second = Client(here, topic, name, "second")
+    while len({*found}) < count:
+        for one in (first, second):
+            found += one.until(lambda _: True)
+    assert len(found) == count
+
+
+def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fresh_topic: Topic) -> None:
+    topic, count = fresh_topic(), 120
+    fill(kafka, topic, count)
+    client, said = Client(here, topic, group()), list[str]()
+    found = client.until(skips, pause=LIMIT)
+    asked = admin(kafka)
+    for future in asked.delete_records([TopicPartition(topic, 0, count)]).values():
+        future.result(30)
+
+    def over(answer: httpx.Response) -> bool:
+        said.extend(filter(None, answer.headers.get("Nightwire-Expired", "").split(",")))
+        return settled(answer)
+
+    found += client.until(over)
+    spans = [one.partition(":")[2].split("-") for one in said]
+    expired = [(0, offset) for first, last in spans for offset in range(int(first), int(last) + 1)]
+    assert sorted([*found, *expired]) == [(0, offset) for offset in range(count)]
+    assert classes(here, topic)["expired"] == len(expired) > 20
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "slow=0",
+        "slow=nan",
+        "slow=x",
+        "slow=1&rank=colour",
+        "slow=1&paid=0:1",
+        "slow=1&paid=0:0-10000",
+        "slow=1&paid=0:0-99999999,0:99999999-0",
+    ],
+)
+def test_a_wrong_question_is_refused(here: Any, fresh_topic: Topic, wrong: str) -> None:
+    answer = here.http.get(f"/topics/{fresh_topic()}/records?group=g&{wrong}")
+    assert answer.status_code == 400
+    assert wrong.rpartition("&")[2].partition("=")[2][:3] in answer.json()["message"]
+
+
+def test_a_wrong_condition_is_refused(here: Any, fresh_topic: Topic) -> None:
+    topic = fresh_topic("alerts")
+    for text in ("magnitude <", "flux < 1"):  # the second of a survey that nobody knows
+        answer = here.http.get(f"/topics/{topic}/records", params={"group": "g", "slow": 1, "first": text})
+        assert (answer.status_code, answer.json()["message"][:6]) == (400, "first:")
+
+
+def test_events_have_no_slow_link(here: Any, fresh_topic: Topic) -> None:
+    url, accept = f"/topics/{fresh_topic()}/records?group=g&slow=1", {"Accept": "text/event-stream"}
+    answer = here.http.get(url, headers=accept)
+    assert (answer.status_code, "polls" in answer.json()["message"]) == (400, True)
