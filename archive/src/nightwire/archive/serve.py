@@ -114,7 +114,7 @@ def serve(asked: ServeSettings) -> None:
         exits.enter_context(
             page(collected, drain, asked.metrics_port, lambda: server.started and not failures)
         )
-        exits.enter_context(upkeep(asked, drain))
+        exits.enter_context(upkeep(asked))
         ends = {"http": asked.url} | metrics_at(asked.metrics_port)
         about = {"archive": asked.place.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
@@ -165,13 +165,13 @@ def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[list[Exception
 
 
 @contextmanager
-def upkeep(asked: ServeSettings, drain: Drain) -> Iterator[None]:
+def upkeep(asked: ServeSettings) -> Iterator[None]:
     """Compact and forget, now and then, within the block."""
     stop = Stop()
 
     def look() -> None:
         while not stop.wait(asked.upkeep):
-            if fewer := keep_up(asked.place, asked.retention, ours=drain.leads):
+            if fewer := keep_up(asked.place, asked.retention):
                 log.info("%d files fewer", fewer)
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)

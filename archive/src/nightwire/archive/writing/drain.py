@@ -132,10 +132,6 @@ class Drain:
         """Records that are taken and not yet written."""
         return len(self._taken)
 
-    def leads(self, survey: str) -> bool:
-        """Return whether of the group this member has the first partition of a survey."""
-        return (f"alerts.{survey}", 0) in self._next
-
     def _take(self) -> None:
         now = time.monotonic()
         if self._schedule.watches and now - self._looked >= LOOK:
