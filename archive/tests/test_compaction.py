@@ -4,13 +4,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from archive.tests.conftest import Known, put, record
-from nightwire.archive import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Place, Table
 from nightwire.archive.writing import SurveyWriter
 

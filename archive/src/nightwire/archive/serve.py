@@ -42,6 +42,7 @@ MEMBER: Mapping[str, Any] = {
     "topic_metadata_refresh_interval_ms": 10_000,
     "queued_max_messages_kbytes": 8 << 10,
     "isolation_level": "read_committed",
+    "enable_partition_eof": True,
 }
 """Soon hears of new topics, and fetches little ahead of its schedule."""
 LEAVE = 20.0

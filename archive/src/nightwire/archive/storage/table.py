@@ -140,9 +140,10 @@ class Table:
         """
         rows = rows.sort_by(self.kind.sort_by)
         for _ in range(ATTEMPTS):
-            self._check(spans)
             try:
-                self._write(rows, spans)
+                found = self._delta or self._created(rows.schema)
+                self._check(spans)
+                self._write(found, rows, spans)
             except CommitFailedError:
                 self.refreshed()
             except (DeltaError, OSError, RuntimeError) as error:
@@ -161,18 +162,28 @@ class Table:
                     f"{self.uri}: {application(one)} is at {now}, not at {found}: another process archives it"
                 )
 
-    def _write(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
+    def _created(self, schema: Any) -> DeltaTable:
+        """Make the table unless another process has: rows are added to what is known alone."""
+        DeltaTable.create(
+            self.uri,
+            schema,
+            mode="ignore",
+            partition_by=list(self.kind.partition_by),
+            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
+            storage_options=self._place.options,
+        )
+        self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+        return self._delta
+
+    def _write(self, found: DeltaTable, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
         done = [Transaction(application(one), end) for one, (_, end) in spans.items()]
         write_deltalake(
-            self._delta or self.uri,
+            found,
             rows,
             mode="append",
             schema_mode="merge",
-            partition_by=list(self.kind.partition_by),
-            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
             writer_properties=self._grouped(rows.nbytes // max(1, len(rows))),
             commit_properties=CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS),
-            storage_options=self._place.options,
         )
         self.refreshed()
 
