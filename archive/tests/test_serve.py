@@ -90,7 +90,7 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
 
 
 def simulate_in_transactions(bootstrap: str, first: int, end: int) -> None:
-    """Write as `nightwire ingest` does: behind each transaction lies a marker, which is no record."""
+    """Write as `nightwire ingest` does: behind each transaction a marker lies, no record."""
     out = producer(bootstrap, transactional_id="simulated", message_timeout_ms=30_000)
     out.init_transactions()
     for turn in range(3):

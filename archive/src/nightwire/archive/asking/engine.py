@@ -80,7 +80,7 @@ class Engine:
             most_bytes: Most that the rows take in memory; None for any. [byte]
 
         Raises:
-            QuestionError: It is another statement, is wrong, writes, takes too long, or has too much.
+            QuestionError: It is another statement, wrong, writes, or takes too long or much.
         """
         try:
             statements = self._connection.extract_statements(sql)

@@ -68,7 +68,8 @@ def _consecutive(files: Iterator[File]) -> Iterator[list[File]]:
 
 def _bounds(run: Sequence[File], column: str) -> list[str]:
     """Return what bounds *column* to a run; nothing where the log does not tell of each file."""
-    least, greatest = ([one.get(f"{end}.{column}") for one in run] for end in ("min", "max"))
+    known: list[Any] = [[one.get(f"{end}.{column}") for one in run] for end in ("min", "max")]
+    least, greatest = known
     if None in least or None in greatest:
         return []
     return [f"\"{column}\" >= '{min(least)}'", f"\"{column}\" <= '{max(greatest)}'"]
