@@ -144,7 +144,7 @@ class Archive:
 
     def whole(self, alert_id: int | str, survey: str | None = None) -> list[WholeRecord]:
         """Return the whole alerts with an id, as they lay in Kafka, with their stamps."""
-        return list(self.whole_of(self.get(alert_id, survey), survey))
+        return list(self.whole_of(self.get(alert_id, survey, ("partition", "offset")), survey))
 
     def whole_of(self, rows: Any, survey: str | None = None) -> Iterator[WholeRecord]:
         """Yield the whole alerts of *rows*, which have columns ``partition`` and ``offset``.
