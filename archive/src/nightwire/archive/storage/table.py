@@ -216,7 +216,7 @@ class Table:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
             except (DeltaError, OSError, RuntimeError) as error:
                 raise StorageError(f"{self.uri}: not joined: {error}") from error
-            found.update_incremental()
+            self.refreshed()
         return before - len(found.file_uris())
 
     def _join(self, found: DeltaTable, run: Run) -> None:

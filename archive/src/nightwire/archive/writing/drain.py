@@ -158,7 +158,7 @@ class Drain:
             return
         record = record_of(message)
         source = (record.topic, record.partition)
-        if record.offset < self._next.get(source, 1 << 62):  # it went to another member
+        if source in self._overtaken or record.offset < self._next.get(source, 1 << 62):  # another's
             return
         if not self._taken:
             self._began = time.monotonic()

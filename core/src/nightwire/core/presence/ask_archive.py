@@ -10,8 +10,6 @@ from nightwire.core.kafka import TopicPartition
 
 TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
-
-
 NOTHING = 400
 """HTTP status of an archive that has no alerts of a survey."""
 
