@@ -16,11 +16,27 @@ from confluent_kafka import TopicPartition
 
 from archive.tests.conftest import alert, message, serving
 from nightwire.consumers import AlertReader
-from nightwire.core.kafka import Writer, admin, consumer, ensure_topics, producer, watermarks
-from nightwire.core.runtime import free_port
+from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.kafka import (
+    Writer,
+    admin,
+    consumer,
+    ensure_topics,
+    headers_of,
+    producer,
+    read_to_end,
+    watermarks,
+)
+from nightwire.core.runtime import Stop, free_port
 from nightwire.core.stack import Broker
+from nightwire.filters.admission.catalog import _record
 from nightwire.filters.cli.commands import filter_
-from nightwire.schemas import Codec, derived_schema, sim_alert_schema
+from nightwire.filters.decision.backfill_decision import BackfillJob
+from nightwire.filters.decision.backfill_jobs import BackfillJobs
+from nightwire.filters.engine.backfill_runner import BackfillRunner
+from nightwire.filters.engine.settings import EngineSettings
+from nightwire.filters.model.compilation import compile_request
+from nightwire.schemas import Codec, derived_schema, records, sim_alert_schema
 from nightwire.schemas.avro.container import container_block, container_head
 from nightwire.schemas.topics import settings
 
@@ -88,6 +104,37 @@ def check_a_filter_on_the_last_night(kafka: str, registry: str) -> None:
     assert re.search(r"4 of \d+ alerts pass", shown.output), shown.output
 
 
+def check_a_backfill_of_all(kafka: str, registry: str, url: str, state: Path) -> None:
+    """Half of the past lies in the archive alone: each alert is judged, sent and accounted once."""
+    names = ("answers.ann", "filter.ann.tenth", "overflow.ann.tenth", "filters")
+    ensure_topics(kafka, [settings(name) for name in names])
+    request = {
+        "id": "1", "action": "submit", "owner": "ann", "name": "tenth", "survey": "sim", "time": 1,
+        "source": "def keep(alert):\n    return alert.id % 10 == 0", "entry": "keep", "sources": [],
+    }  # fmt: skip
+    known = records.REQUEST.decode(records.REQUEST.encode(request))
+    live = records.FILTER.encode({**_record(known, compile_request(known), 1), "live": True})
+    out = Writer(producer(kafka))
+    for key in ("ann/tenth/1", "ann/tenth"):
+        out.write("filters", live, key=key.encode(), partition=0)
+    out.flush()
+    reader = consumer(kafka)
+    until = {("alerts.sim", number): watermarks(reader, "alerts.sim", number).high for number in range(4)}
+    reader.close()
+    jobs, job = BackfillJobs(state), BackfillJob("ann", "tenth", 1, since=0, until=until)
+    jobs.ask(job)
+    runner = BackfillRunner(EngineSettings(kafka, registry, state, archive=url), Stop(), share=1.0)
+    while runner.round():
+        pass
+    sent = [one for one in read_to_end(kafka, ["filter.ann.tenth"]) if one.value()]
+    assert sorted(int(headers_of(one)["alert"]) for one in sent) == [*range(10, 2001, 10)]
+    own = [one for one in read_accounts(kafka) if one.source.startswith(f"backfill/{job.id}/")]
+    assert (sum(one.read for one in own), sum(one.delivered for one in own)) == (2000, 200)
+    assert (discrepancies(own), sum(one.rejected.get("expired", 0) for one in own)) == ([], 0)
+    told = [records.ANSWER.decode(one.value() or b"") for one in read_to_end(kafka, ["answers.ann"])]
+    assert not any("expired" in reason for one in told for reason in one["reasons"])
+
+
 def test_a_reader_goes_on_from_the_archive_into_kafka(
     fresh_broker: Broker,
     serve_registry: Callable[[str], AbstractContextManager[str]],
@@ -110,6 +157,7 @@ def test_a_reader_goes_on_from_the_archive_into_kafka(
                 found = [(one.partition, one.offset, one.alert["diaSourceId"], alerts.way) for one in alerts]
                 assert alerts.expired == 0
             check_a_filter_on_the_last_night(kafka, registry)
+            check_a_backfill_of_all(kafka, registry, url, tmp_path / "engine")
             check_stamps_of(next(one[2] for one in found if one[:2] == (0, 0)), kafka, registry)
             child.send_signal(signal.SIGTERM)
             child.wait(60)

@@ -1,23 +1,29 @@
 """Simulated alerts at places of one's choice, in Kafka and as records."""
 
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from pyarrow.fs import S3FileSystem
 
 from nightwire.archive import Archive
 from nightwire.archive.storage import Place, WholeRecord
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.kafka import Writer, producer
+from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, UnknownSchemaError, sim_alert_schema
 from nightwire.schemas.wire import frame
 
 EMPTY: dict[str, Any] = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
+URL = "s3://night-archive/here"
 NOON = 1_763_726_400_000
 """2025-11-21 12:00 UTC, when a night begins. [ms]"""
 
@@ -123,3 +129,36 @@ def serving(folder: Path, bootstrap: str, registry: str, *words: str) -> Iterato
     finally:
         child.kill()
         child.wait(30)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """Yield a place in an empty bucket."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    found = {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    for name, value in (found | {"AWS_REGION": "us-east-1"}).items():
+        monkeypatch.setenv(name, value)
+    words = [shutil.which("moto_server") or "", "-H", "127.0.0.1", "-p", str(port)]
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        await_server(address)
+        S3FileSystem(
+            endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
+        ).create_dir("night-archive")
+        yield Place(URL)
+    finally:
+        child.kill()
+        child.wait(30)
+
+
+def await_server(address: str) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            httpx.get(f"{address}/moto-api/")
+        except httpx.HTTPError:
+            time.sleep(0.1)  # polling, not hoping
+        else:
+            return
+    raise AssertionError("moto does not answer")

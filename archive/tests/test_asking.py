@@ -2,6 +2,7 @@
 
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -100,13 +101,30 @@ def test_nights_bound_a_cone(archived: Archive) -> None:
         ("SELECT FROM WHERE", "LINE 1"),
         ("SELECT * FROM read_text('/etc/passwd')", "disabled"),
         ("SELECT * FROM read_csv('/tmp/x')", "disabled"),
+        ("FROM read_text('{folder}/../beside')", "disabled"),
+        ("FROM read_text('{folder}/sim/link')", "disabled"),
+        ("FROM sniff_csv('/etc/passwd')", "disabled"),
+        ("FROM read_blob('http://127.0.0.1:1/')", "disabled"),
+        ("FROM query('COPY (SELECT 1) TO ''{folder}/sim/x''')", "single SELECT"),
+        ("SELECT * FROM duckdb_secrets()", "disabled"),
+        ("FROM enable_logging()", "locked"),
+        ("SELECT getenv('HOME')", "getenv"),
+        ("INSTALL httpfs", "LOAD"),
+        ("PRAGMA database_list", "PRAGMA"),
+        ("EXPORT DATABASE '{folder}/out'", "EXPORT"),
+        ("IMPORT DATABASE '{folder}'", "PRAGMA"),
+        ("PREPARE p AS SELECT 1", "PREPARE"),
+        ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "depth"),
         ("SET threads = 99", "SET"),
         ("", "nothing"),
     ],
 )
 def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why: str) -> None:
+    link = Path(archived.place.url, "sim", "link")
+    link.unlink(missing_ok=True)
+    link.symlink_to("/etc/passwd")
     with pytest.raises(QuestionError, match=why):
-        archived.query(sql)
+        archived.query(sql.replace("{folder}", archived.place.url))
     assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
 
 

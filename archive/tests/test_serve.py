@@ -4,20 +4,24 @@ import random
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from archive.tests.conftest import put, record, serving, writer
+from archive.tests.conftest import Known, message, put, record, serving, writer
 from nightwire.archive import Archive
 from nightwire.archive.check import Compared, compare
 from nightwire.archive.commands import archive
+from nightwire.archive.serve import ServeSettings, draining, working
+from nightwire.archive.storage import Place, WholeRecord
+from nightwire.archive.writing import Batching, SurveyWriter
+from nightwire.archive.writing.survey_writer import Written
 from nightwire.core.accounting import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
-from nightwire.core.runtime import free_port
+from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer, read_to_end
+from nightwire.core.runtime import Endpoints, free_port
 from nightwire.core.stack import Broker
 from nightwire.schemas.topics import settings
 
@@ -85,6 +89,17 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
     assert shown.exit_code == 0, shown.output
 
 
+def simulate_in_transactions(bootstrap: str, first: int, end: int) -> None:
+    """Write as `nightwire ingest` does: behind each transaction a marker lies, no record."""
+    out = producer(bootstrap, transactional_id="simulated", message_timeout_ms=30_000)
+    out.init_transactions()
+    for turn in range(3):
+        out.begin_transaction()
+        for number in range(first + turn, end, 3):
+            out.produce("alerts.sim", message(number), key=b"%d" % number)
+        out.commit_transaction()
+
+
 def test_each_schedule_archives_all_in_the_end(
     site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
 ) -> None:
@@ -93,9 +108,10 @@ def test_each_schedule_archives_all_in_the_end(
         folder = tmp_path / schedule / "archive"
         folder.mkdir(parents=True)
         words = ("--schedule", schedule, "--rate", "200kB", "--every", "200ms", "--port", str(free_port()))
-        simulate(kafka, 200 * turn + 1, 200 * turn + 101)
+        write = simulate_in_transactions if schedule == "order" else simulate
+        write(kafka, 200 * turn + 1, 200 * turn + 101)
         with serving(folder, kafka, registry, *words) as child:
-            simulate(kafka, 200 * turn + 101, 200 * turn + 201)
+            write(kafka, 200 * turn + 101, 200 * turn + 201)
             compared = await_archived(folder, kafka, 200 * (turn + 1))
             child.send_signal(signal.SIGTERM)
             assert child.wait(60) == 0
@@ -146,6 +162,41 @@ def test_two_share_the_partitions_and_one_takes_over(
         compared = await_archived(folder, kafka, 1800)
         assert other.poll() is None, (folder.parent / "log").read_text()[-3000:]
     assert [found for found in compared if not found.same or found.unreadable] == []
+
+
+def test_who_was_overtaken_goes_on_behind_the_other(
+    site: tuple[str, str], tmp_path: Path, simulate: Callable[[str, int, int], None]
+) -> None:
+    """The group gave its partitions to another while it was writing."""
+    kafka, registry = site
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    (tmp_path / "log").touch()
+    simulate(kafka, 1, 201)
+
+    class Overtaken(SurveyWriter):
+        """Writes what another process has just written."""
+
+        def write(
+            self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]
+        ) -> Written:
+            writer(folder).write(records, begins) if not self.known else None
+            self.known = True
+            return super().write(records, begins)
+
+        known = False
+
+    asked = ServeSettings(Place(folder), Endpoints(kafka, registry), "constant", batching=Batching(0.2))
+    with draining(asked, kafka) as drain:
+        overtaken = Overtaken(Place(folder), "sim", Known())
+        drain._writer_of = lambda _survey: overtaken
+        with working(drain, lambda: None) as failures:
+            compared = await_archived(folder, kafka, 200)
+            simulate(kafka, 201, 301)
+            compared = await_archived(folder, kafka, 300)
+    assert (failures, [one for one in compared if not one.same]) == ([], [])
+    accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
+    assert (discrepancies(accounts), sum(one.delivered for one in accounts)) == ([], 300)
 
 
 def test_a_topic_that_was_made_anew_is_said_and_not_passed_over(

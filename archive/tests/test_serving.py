@@ -128,6 +128,8 @@ def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
         ("/query?sql=DELETE FROM sim", 400, "nothing is written"),
         ("/query?sql=SELECT FROM", 400, "LINE 1"),
         ("/query", 400, "SELECT"),
+        ("/query?sql=SELECT repeat('x', 99999) FROM range(9999)&limit=9999", 400, "fewer rows"),
+        ("/query?sql=SELECT * FROM range(9999) a, range(9999) b&start=99999999", 400, "fewer rows"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_by_name(

@@ -50,6 +50,21 @@ def tables_index(rows: Any) -> Any:
     return index_rows(rows)
 
 
+def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
+    """The process died after the whole records, which were too old when it began again."""
+    from datetime import timedelta
+
+    tables = writer(tmp_path)
+    put(tables, *(record(n) for n in range(10)))
+    late = [record(n) for n in range(10, 30)]
+    tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
+    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    again = writer(tmp_path)
+    assert again.position(0) == 30
+    put(again, record(30))
+    assert ids(tmp_path) == [*(str(n) for n in range(1, 11)), "31"]
+
+
 def test_two_who_archive_the_same_are_told(tmp_path: Path) -> None:
     one, other = writer(tmp_path), writer(tmp_path)
     put(one, record(0))

@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 from nbclient import NotebookClient
 
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.filters.admission.catalog import Catalog
+from nightwire.filters.admission.catalogue_names import keep_watchlist
 from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.admission.trial import AdmissionPolicy
@@ -267,6 +269,22 @@ def test_an_engine_without_a_sandbox_refuses_the_function_of_a_transform(request
     assert (refused[0], "does without one (--sandbox none)" in refused[2][0]) == (False, True)
     accepted, *_, said = reply(drop=["cutoutScience"], name="dropped")
     assert accepted, said
+    service.close()
+
+
+def test_a_refused_submission_leaves_the_owner_his_watchlist(requests: Requests, tmp_path: Path) -> None:
+    store = CatalogueStore(tmp_path / "catalogues")
+    keep_watchlist(store, {"owner": "me", "name": "mine", "watchlist": b"ra,dec\n1,2\n"})
+    before = store.current("me/mine")
+    known = Catalog(requests.bootstrap)
+    service = SubmissionService(requests.bootstrap, "http://127.0.0.1:9", tmp_path, known, catalogues=store)
+    for name in ("mine", "other"):
+        asked = {
+            "id": "1", "action": "submit", "owner": "me", "name": name, "survey": "sim", "time": 1,
+            "language": "sql", "source": f"MATCH('me/{name}', 2) >", "watchlist": b"ra,dec\n1,3\n",
+        }  # fmt: skip
+        assert not service.reply(records.REQUEST.decode(records.REQUEST.encode(asked)), "me")[0]
+    assert (store.current("me/mine"), store.current("me/other")) == (before, None)
     service.close()
 
 

@@ -54,7 +54,7 @@ def test_any_format_is_sent_as_csv(tmp_path: Path) -> None:
     rows = {"RAJ2000": [1.0, None], "DEJ2000": [2.0, 3.0], "label": ["a", "b"], "z": [0.1, 0.2]}
     pq.write_table(pa.table(rows), tmp_path / "targets")
     text, remark = watchlist_text(tmp_path / "targets", Columns(kept=("label",)))
-    assert text == b'"ra","dec","label"\n1,2,"a"\n'
+    assert text == b'ra,dec,"label"\n1,2,"a"\n'
     assert remark == "1 rows without a position are left out (lines 2)"
 
 
@@ -64,7 +64,7 @@ def test_what_is_no_watchlist_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
         watchlist_text(tmp_path / "t.csv", Columns())
     (tmp_path / "t.csv").write_text("ra,dec\n1,2\n")
     monkeypatch.setattr("nightwire.filters.authoring.watchlist.MAX_WATCHLIST", 10)
-    with pytest.raises(FilterError, match="1 targets, 15 bytes as CSV; a watchlist has 10"):
+    with pytest.raises(FilterError, match="1 targets, 11 bytes as CSV; a watchlist has 10"):
         watchlist_text(tmp_path / "t.csv", Columns())
 
 
@@ -88,6 +88,23 @@ def test_the_engine_keeps_each_version(tmp_path: Path) -> None:
     newest = store.open("me/mine", store.describe("me/mine").version)
     assert isinstance(newest, Catalogue)
     assert newest.description.columns == {"ra": "double", "dec": "double", "label": "string"}
+
+
+def test_types_and_nulls_are_those_of_the_file(tmp_path: Path) -> None:
+    rows = {
+        "ra": [1.0, 2.0, 3.0], "dec": [0.0] * 3, "label": ["007", None, ""], "n": [2**60 + 1, None, 7],
+        "z": [0.5, float("nan"), None], "note": ["NA", 'a "b"', "1,5"],
+    }  # fmt: skip
+    pq.write_table(pa.table(rows), tmp_path / "targets")
+    store = CatalogueStore(tmp_path / "catalogues")
+    keep_watchlist(store, request(watchlist_text(tmp_path / "targets", Columns())[0]))
+    kept = store.open("me/mine", store.describe("me/mine").version)
+    assert isinstance(kept, Catalogue)
+    found = kept.match(np.array(rows["ra"]), np.zeros(3), 1.0, ["label", "n", "z", "note"])
+    assert {name: one.to_pylist() for name, one in found.items()} == {
+        "label": ["007", None, ""], "n": [2**60 + 1, None, 7], "z": [0.5, None, None],
+        "note": ["NA", 'a "b"', "1,5"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", [b"PAR1\0\0", b"SIMPLE  =", b'{"3": [1]}', b"name,ra,dec\na,1,2\n", b"\0"])

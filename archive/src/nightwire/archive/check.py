@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.asking import Archive
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, record_of
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 
 RANGE = 1000
@@ -28,7 +28,7 @@ class Compared:
         doubled: How many it has more than once, whole or as a row.
         different: How many differ in value, key or time.
         unreadable: How many are no alerts: whole they are kept, without a row.
-        waiting: How many offsets are not archived yet.
+        waiting: How many records are not archived yet.
     """
 
     partition: int
@@ -69,7 +69,8 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
                 _compared(reader, archive, survey, number, range(first, min(first + RANGE, end)))
                 for first in range(low, end, RANGE)
             ]
-            yield _summed(found, Compared(number, low, end - 1, waiting=high - end))
+            behind = _records(reader, (tables.topic, number), range(end, high))
+            yield _summed(found, Compared(number, low, end - 1, waiting=sum(1 for _ in behind)))
     finally:
         reader.close()
 
@@ -81,9 +82,7 @@ def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
 
 def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> Compared:
     tables = archive.of(survey)
-    reader.assign([TopicPartitionOffset(tables.topic, number, wanted.start)])
-    messages = read_until(reader, {(tables.topic, number): wanted.stop})
-    ours = {one.offset: one for one in map(record_of, messages)}
+    ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}
     kept = list(tables.records(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
@@ -97,6 +96,12 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
         different=sum(found.get(at) != ours.get(at) for at in found),
         unreadable=len(found.keys() - set(rows)),
     )
+
+
+def _records(reader: Consumer, partition: TopicPartition, wanted: range) -> Iterator[WholeRecord]:
+    if wanted:
+        reader.assign([TopicPartitionOffset(*partition, wanted.start)])
+        yield from map(record_of, read_until(reader, {partition: wanted.stop}))
 
 
 def _summed(ranges: Sequence[Compared], whole: Compared) -> Compared:

@@ -204,10 +204,7 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
 @click.option("--keep", metavar="DURATION", help="Delete columns that are older.")
 @click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
 def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
-    """Join small files, and delete what is too old, while no `nightwire archive serve` does.
-
-    Two that join the same files at once leave their rows there twice.
-    """
+    """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
     from nightwire.archive.upkeep import Retention, keep_up
 
     fewer = keep_up(_place(url), Retention(_span(keep), _span(keep_whole)), least=2)

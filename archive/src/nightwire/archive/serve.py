@@ -42,6 +42,7 @@ MEMBER: Mapping[str, Any] = {
     "topic_metadata_refresh_interval_ms": 10_000,
     "queued_max_messages_kbytes": 8 << 10,
     "isolation_level": "read_committed",
+    "enable_partition_eof": True,
 }
 """Soon hears of new topics, and fetches little ahead of its schedule."""
 LEAVE = 20.0
@@ -114,7 +115,7 @@ def serve(asked: ServeSettings) -> None:
         exits.enter_context(
             page(collected, drain, asked.metrics_port, lambda: server.started and not failures)
         )
-        exits.enter_context(upkeep(asked, drain))
+        exits.enter_context(upkeep(asked))
         ends = {"http": asked.url} | metrics_at(asked.metrics_port)
         about = {"archive": asked.place.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
@@ -165,13 +166,13 @@ def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[list[Exception
 
 
 @contextmanager
-def upkeep(asked: ServeSettings, drain: Drain) -> Iterator[None]:
+def upkeep(asked: ServeSettings) -> Iterator[None]:
     """Compact and forget, now and then, within the block."""
     stop = Stop()
 
     def look() -> None:
         while not stop.wait(asked.upkeep):
-            if fewer := keep_up(asked.place, asked.retention, ours=drain.leads):
+            if fewer := keep_up(asked.place, asked.retention):
                 log.info("%d files fewer", fewer)
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)

@@ -1,7 +1,6 @@
 """Small files are joined, and what is too old goes."""
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +32,6 @@ def keep_up(
     retention: Retention,
     least: int = LEAST,
     spared: timedelta = SPARED,
-    ours: Callable[[str], bool] = lambda _survey: True,
 ) -> int:
     """Compact all tables of the archive, and delete what is older than *retention*.
 
@@ -42,14 +40,12 @@ def keep_up(
         retention: How long things are kept.
         least: How many files of a folder are worth joining.
         spared: How long replaced files stay.
-        ours: Which surveys are ours to compact: of two processes that join the same files Delta
-            does not refuse the second, and their rows would be there twice.
 
     Returns:
         How many files became fewer, before replaced ones are deleted.
     """
     fewer = 0
-    for survey in filter(ours, place.folders()):
+    for survey in place.folders():
         for kind in (ALERTS, INDEX, PACKETS) if survey != FOLDER else ():
             kept = retention.whole if kind is PACKETS else retention.rows
             try:

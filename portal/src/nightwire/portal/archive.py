@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 from confluent_kafka import Message
 
-from nightwire.consumers.source import ArchiveClient
+from nightwire.core.presence import ArchiveClient
 from nightwire.portal.model import Row
 from nightwire.portal.model.rows import to_utc
 from nightwire.schemas import survey as survey_of

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from nightwire.archive.asking.cone import Cone
-from nightwire.archive.asking.engine import Engine, QuestionError
+from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
 from nightwire.archive.asking.light_curve import ATTRIBUTES, merged
 from nightwire.archive.asking.survey_tables import SurveyTables
 from nightwire.archive.storage import FOLDER, ArchiveError, KeptSchemas, Place, WholeRecord
@@ -123,13 +123,16 @@ class Archive:
         """
         return self.of(survey).cone(Cone(ra, dec, radius), columns, nights)
 
-    def query(self, sql: str, *, most: int | None = None, limit: float = 60.0) -> Any:
+    def query(
+        self, sql: str, *, most: int | None = None, limit: float = LIMIT, most_bytes: int | None = None
+    ) -> Any:
         """Return the answer to a SELECT over ``lsst``, ``lsst_packets`` and so on.
 
         Args:
             sql: DuckDB's; nothing can be written.
             most: Most rows; None for all.
             limit: Longest time. [s]
+            most_bytes: Most that the rows take in memory; None for any. [byte]
 
         Raises:
             QuestionError: It cannot be answered; the message names what and where.
@@ -137,11 +140,11 @@ class Archive:
         for name in self.surveys:
             if re.search(rf"\b{re.escape(name)}(_packets)?\b", sql):
                 self.of(name)
-        return self._engine.answer(sql, most=most, limit=limit)
+        return self._engine.answer(sql, most=most, limit=limit, most_bytes=most_bytes)
 
     def whole(self, alert_id: int | str, survey: str | None = None) -> list[WholeRecord]:
         """Return the whole alerts with an id, as they lay in Kafka, with their stamps."""
-        return list(self.whole_of(self.get(alert_id, survey), survey))
+        return list(self.whole_of(self.get(alert_id, survey, ("partition", "offset")), survey))
 
     def whole_of(self, rows: Any, survey: str | None = None) -> Iterator[WholeRecord]:
         """Yield the whole alerts of *rows*, which have columns ``partition`` and ``offset``.

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from nightwire.archive.storage import ArchiveError, Place, StorageError
 
 READS = frozenset({duckdb.StatementType.SELECT})
 """Statements that are answered; no EXPLAIN: with ANALYZE it does what it explains, even a COPY."""
+BATCH = 2048
+"""Rows of an answer that are looked at together."""
 LIMIT = 60.0
 """Longest time for a question. [s]"""
 
@@ -65,16 +68,19 @@ class Engine:
             except duckdb.IOException as error:
                 raise StorageError(str(error)) from error
 
-    def answer(self, sql: str, *, most: int | None = None, limit: float = LIMIT) -> Any:
+    def answer(
+        self, sql: str, *, most: int | None = None, limit: float = LIMIT, most_bytes: int | None = None
+    ) -> Any:
         """Return the answer to somebody's question, an Arrow table.
 
         Args:
             sql: One SELECT.
             most: Most rows; None for all.
             limit: Longest time. [s]
+            most_bytes: Most that the rows take in memory; None for any. [byte]
 
         Raises:
-            QuestionError: It is another statement, is wrong, writes, or takes too long.
+            QuestionError: It is another statement, wrong, writes, or takes too long or much.
         """
         try:
             statements = self._connection.extract_statements(sql)
@@ -91,10 +97,13 @@ class Engine:
             try:
                 cursor.execute("BEGIN TRANSACTION READ ONLY")
                 found = cursor.sql(sql)
-                return (found if most is None else found.limit(most)).to_arrow_table()
+                chosen = found if most is None else found.limit(most)
+                return _gathered(chosen.to_arrow_reader(BATCH), most_bytes)
             except duckdb.InterruptException as error:
-                raise QuestionError(f"no answer within {limit:g} s: ask for less") from error
-            except duckdb.Error as error:
+                raise QuestionError(
+                    f"no answer within {limit:g} s: bound it by night or _healpix_29, or ask for fewer rows"
+                ) from error
+            except (duckdb.Error, pa.ArrowException) as error:
                 raise QuestionError(str(error)) from error
             finally:
                 timer.cancel()
@@ -102,6 +111,20 @@ class Engine:
     def close(self) -> None:
         """Let go of it."""
         self._connection.close()
+
+
+def _gathered(batches: Any, most_bytes: int | None) -> Any:
+    """Return the rows of *batches* as a table."""
+    found, size = [], 0
+    for batch in batches:
+        found.append(batch)
+        size += batch.nbytes
+        if most_bytes is not None and size > most_bytes:
+            raise QuestionError(
+                f"the answer has more than {most_bytes >> 20} MiB: ask for fewer columns, or fewer rows "
+                "(WHERE, LIMIT, limit=)"
+            )
+    return pa.Table.from_batches(found, batches.schema)
 
 
 def source(files: Sequence[str], hive: str) -> str:

@@ -87,7 +87,9 @@ class SurveyTables:
             columns: What is wanted; ``*`` is all.
         """
         files = self.index.within("key", key, key, kind=[kind])
-        return self._chosen(self._indexed(files, "key", [(key, key)]).sort_by(IN_TIME), columns)
+        names = {*columns, *(name for name, _ in IN_TIME)}
+        found = self._indexed(files, "key", [(key, key)], [*names] if names <= {*OURS} else OURS)
+        return self._chosen(found.sort_by(IN_TIME), columns)
 
     def cone(self, cone: Cone, columns: Sequence[str], nights: tuple[date, date] | None = None) -> Any:
         """Return the alerts within a cone, the nearest first, with their ``distance``. [deg]
@@ -108,9 +110,15 @@ class SurveyTables:
         nearest = found.filter(kept).sort_by([("distance", "ascending"), *IN_TIME])
         return self._chosen(nearest, [*columns, "distance"])
 
-    def _indexed(self, files: Sequence[str], column: str, ranges: Sequence[tuple[Any, Any]]) -> Any:
+    def _indexed(
+        self,
+        files: Sequence[str],
+        column: str,
+        ranges: Sequence[tuple[Any, Any]],
+        names: Sequence[str] = OURS,
+    ) -> Any:
         """Return what the index has of the alerts whose *column* lies in one of *ranges*."""
-        found = self._files.rows(files, column, ranges, OURS)
+        found = self._files.rows(files, column, ranges, names)
         if found is not None:
             return found
         if not (there := self.index.all()[:1]):

@@ -25,6 +25,8 @@ MOST = 50_000
 """Most rows of a page. [row]"""
 MOST_RECORDS = 500
 """Most whole records at once: of the largest, 150 MB."""
+MOST_BYTES = 64 << 20
+"""Most that an answer to SQL takes in memory. [byte]"""
 MAX_BODY = 64 << 10
 """Longest request. [byte]"""
 LIMIT = 30.0
@@ -160,7 +162,8 @@ def query(archive: Archive, http: Request) -> Any:
     sql = getattr(http.state, "said", http.query_params).get("sql")
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
-    return archive.query(sql, most=_whole_number(http, "start", 0) + _limit(http) + 1, limit=LIMIT)
+    most = _whole_number(http, "start", 0) + _limit(http) + 1
+    return archive.query(sql, most=most, limit=LIMIT, most_bytes=MOST_BYTES)
 
 
 def records(archive: Archive, http: Request) -> Response:

@@ -5,8 +5,8 @@ that rows and position cannot disagree, wherever a process is killed; and a seco
 same partition is refused by the table itself.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,19 +16,21 @@ from deltalake import (
     ColumnProperties,
     CommitProperties,
     DeltaTable,
+    QueryBuilder,
     Transaction,
     WriterProperties,
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from nightwire.archive.storage.file_runs import FILE_SIZE, Run, runs
 from nightwire.archive.storage.place import ArchiveError, Place
 from nightwire.core.kafka import TopicPartition
 
+log = logging.getLogger("nightwire.archive")
+
 ATTEMPTS = 20
 """How often a commit is tried that others were before."""
-FILE_SIZE = 512 << 20
-"""Size at which compaction begins another file. [byte]"""
 
 
 class StorageError(ArchiveError):
@@ -51,6 +53,7 @@ class Kind:
         name: Its folder in the survey's.
         partition_by: Columns that are folders; the first is a date, or a month, ``YYYY-MM``.
         sort_by: The column by which the rows of a file are sorted.
+        follows: The column by which files follow each other, as rows come.
         statistics: Columns of which the table's log has the least and the greatest of each file.
         blob: A column of long values, which no dictionary helps; empty for none.
     """
@@ -58,6 +61,7 @@ class Kind:
     name: str
     partition_by: Sequence[str]
     sort_by: str
+    follows: str
     statistics: Sequence[str]
     blob: str = ""
 
@@ -66,10 +70,11 @@ ALERTS = Kind(
     "alerts",
     ("night", "npix"),
     "_healpix_29",
-    ("_healpix_29", "id", "object_id", "mjd_tai", "partition", "offset"),
+    "timestamp",
+    ("_healpix_29", "id", "object_id", "mjd_tai", "partition", "offset", "timestamp"),
 )
-PACKETS = Kind("packets", ("day", "partition"), "offset", ("offset", "timestamp"), "value")
-INDEX = Kind("index", ("month", "kind"), "key", ("key", "_healpix_29"))
+PACKETS = Kind("packets", ("day", "partition"), "offset", "offset", ("offset", "timestamp"), "value")
+INDEX = Kind("index", ("month", "kind"), "key", "timestamp", ("key", "_healpix_29", "timestamp"))
 
 ROWS = 8192
 """Rows in a group of columns: what is read at least."""
@@ -135,9 +140,10 @@ class Table:
         """
         rows = rows.sort_by(self.kind.sort_by)
         for _ in range(ATTEMPTS):
-            self._check(spans)
             try:
-                self._write(rows, spans)
+                found = self._delta or self._created(rows.schema)
+                self._check(spans)
+                self._write(found, rows, spans)
             except CommitFailedError:
                 self.refreshed()
             except (DeltaError, OSError, RuntimeError) as error:
@@ -156,23 +162,30 @@ class Table:
                     f"{self.uri}: {application(one)} is at {now}, not at {found}: another process archives it"
                 )
 
-    def _write(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
+    def _created(self, schema: Any) -> DeltaTable:
+        """Make the table unless another process has: rows are added to what is known alone."""
+        DeltaTable.create(
+            self.uri,
+            schema,
+            mode="ignore",
+            partition_by=list(self.kind.partition_by),
+            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
+            storage_options=self._place.options,
+        )
+        self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+        return self._delta
+
+    def _write(self, found: DeltaTable, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
         done = [Transaction(application(one), end) for one, (_, end) in spans.items()]
         write_deltalake(
-            self._delta or self.uri,
+            found,
             rows,
             mode="append",
             schema_mode="merge",
-            partition_by=list(self.kind.partition_by),
-            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
-            writer_properties=self._properties(rows),
+            writer_properties=self._grouped(rows.nbytes // max(1, len(rows))),
             commit_properties=CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS),
-            storage_options=self._place.options,
         )
         self.refreshed()
-
-    def _properties(self, rows: Any) -> WriterProperties:
-        return self._grouped(rows.nbytes // max(1, len(rows)))
 
     def _grouped(self, mean: int) -> WriterProperties:
         """Return how files are written whose rows have *mean* bytes."""
@@ -183,52 +196,43 @@ class Table:
         return WriterProperties(compression="ZSTD", max_row_group_size=size, column_properties=columns)
 
     def compact(self, least: int = 2) -> int:
-        """Join the files of each folder that has at least so many; return how many became fewer.
+        """Join small files, at least so many; return how many became fewer.
+
+        Rows take the place of the same rows, as the table was when they were read: what others add
+        or join there meanwhile is a conflict, and nothing is done.  (delta-rs' own OPTIMIZE commits
+        over another's, and all rows are there twice.)
 
         Raises:
-            StorageError: There is no room, or another process was before.
+            StorageError: There is no room, or the store does not answer.
         """
         if (found := self.refreshed()) is None:
             return 0
-        fewer = 0
-        for filters, mean in self._scattered(found, least):
-            how: dict[str, Any] = {
-                "target_size": FILE_SIZE,
-                "partition_filters": filters,
-                "writer_properties": self._grouped(mean),
-            }
-            optimize = found.optimize
-            with self._upkeep():
-                # whole alerts come in order; to sort them would take them all into memory
-                done = (
-                    optimize.compact(**how)
-                    if self.kind.blob
-                    else optimize.z_order([self.kind.sort_by], **how)
-                )
-            fewer += int(done["numFilesRemoved"]) - int(done["numFilesAdded"])
-        return fewer
-
-    @contextmanager
-    def _upkeep(self) -> Iterator[None]:
-        try:
-            yield
-        except (DeltaError, OSError, RuntimeError) as error:
-            raise StorageError(f"{self.uri}: upkeep: {error}") from error
-
-    def _scattered(self, found: DeltaTable, least: int) -> list[tuple[list[tuple[str, str, str]], int]]:
-        """Return the folders that have *least* files, as filters, and the mean size of a row."""
+        before = len(found.file_uris())
         files = pa.table(found.get_add_actions(flatten=True))
-        names = [f"partition.{name}" for name in self.kind.partition_by]
-        sums: list[Any] = [("path", "count"), ("size_bytes", "sum"), ("num_records", "sum")]
-        folders = files.group_by(names).aggregate(sums).to_pylist()
-        return [
-            (
-                [(name, "=", str(one[f"partition.{name}"])) for name in self.kind.partition_by],
-                one["size_bytes_sum"] // max(1, one["num_records_sum"]),
-            )
-            for one in folders
-            if one["path_count"] >= least
-        ]
+        for run in runs(files, self.kind.partition_by, self.kind.follows, least):
+            try:
+                self._join(found, run)
+            except CommitFailedError as error:
+                log.info("%s: not joined, others wrote there: %s", self.uri, error)
+            except (DeltaError, OSError, RuntimeError) as error:
+                raise StorageError(f"{self.uri}: not joined: {error}") from error
+            self.refreshed()
+        return before - len(found.file_uris())
+
+    def _join(self, found: DeltaTable, run: Run) -> None:
+        # whole alerts come in order; to sort them would take them all into memory
+        order = "" if self.kind.blob else f'ORDER BY "{self.kind.sort_by}"'
+        sql = f"SELECT * FROM rows WHERE {run.predicate} {order}"  # noqa: S608 (the log's own words)
+        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("rows", found).execute(sql))
+        write_deltalake(
+            found,
+            rows.cast(self.schema),
+            mode="overwrite",
+            predicate=run.predicate,
+            target_file_size=FILE_SIZE,
+            writer_properties=self._grouped(run.mean),
+            commit_properties=CommitProperties(max_commit_retries=ATTEMPTS),
+        )
 
     def forget(self, before: str, spared: timedelta) -> None:
         """Let rows go whose date, or month, is before a day, and files that no version needs.
@@ -242,10 +246,12 @@ class Table:
         """
         folder, hours = self.kind.partition_by[0], int(spared.total_seconds() // 3600)
         if (found := self.refreshed()) is not None:
-            with self._upkeep():
+            try:
                 if before:
                     found.delete(f"{folder} < '{before[:7] if folder == 'month' else before}'")
                 found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+            except (DeltaError, OSError, RuntimeError) as error:
+                raise StorageError(f"{self.uri}: nothing was deleted: {error}") from error
 
 
 def application(partition: TopicPartition) -> str:

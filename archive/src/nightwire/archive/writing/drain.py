@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
-from nightwire.archive.storage import ArchiveError, StorageError, WholeRecord, record_of
+from nightwire.archive.storage import ArchiveError, FencedError, StorageError, WholeRecord, record_of
 from nightwire.archive.writing.ledger import Ledger
 from nightwire.archive.writing.schedules import LiveStream, Schedule
 from nightwire.archive.writing.survey_writer import SurveyWriter
@@ -46,7 +46,7 @@ OVERHEAD = 100
 """What a record takes beside its value. [byte]"""
 PATIENCE = 5.0
 """Time until a full disk, or a registry that is away, is tried again. [s]"""
-TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED, KafkaError._PARTITION_EOF}
+TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED}
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class Drain:
         self._next: dict[TopicPartition, int] = {}  # next offset to take
         self._ends: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
+        self._overtaken: set[TopicPartition] = set()  # read again from where their rows end
         self._taken: list[WholeRecord] = []
         self._size, self._mean = 0, 100_000  # of all that is taken, and of one record
         self._stream, self._looked, self._began = LiveStream(), 0.0, 0.0
@@ -108,6 +109,7 @@ class Drain:
         try:
             while not stop.is_set():
                 self._follow_surveys()
+                self._go_behind()
                 self._take()
                 if self._due():
                     self._write()
@@ -132,10 +134,6 @@ class Drain:
         """Records that are taken and not yet written."""
         return len(self._taken)
 
-    def leads(self, survey: str) -> bool:
-        """Return whether of the group this member has the first partition of a survey."""
-        return (f"alerts.{survey}", 0) in self._next
-
     def _take(self) -> None:
         now = time.monotonic()
         if self._schedule.watches and now - self._looked >= LOOK:
@@ -156,14 +154,11 @@ class Drain:
 
     def _accept(self, message: Message) -> None:
         if (error := message.error()) is not None:
-            if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._resume_at_oldest((str(message.topic()), message.partition() or 0))
-            elif error.code() not in TRANSIENT or error.fatal():
-                raise KafkaException(error)
+            self._accept_error(error, (str(message.topic()), message.partition() or 0), message.offset() or 0)
             return
         record = record_of(message)
         source = (record.topic, record.partition)
-        if record.offset < self._next.get(source, 1 << 62):  # it went to another member
+        if source in self._overtaken or record.offset < self._next.get(source, 1 << 62):  # another's
             return
         if not self._taken:
             self._began = time.monotonic()
@@ -173,11 +168,20 @@ class Drain:
         self._mean += (_size(record) - self._mean) // 16
         self._schedule.took(_size(record))
 
+    def _accept_error(self, error: KafkaError, source: TopicPartition, offset: int) -> None:
+        if error.code() == KafkaError._PARTITION_EOF:  # behind the marker of a transaction, too
+            if source in self._next:
+                self._next[source] = max(self._next[source], offset)
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._resume_at_oldest(source)
+        elif error.code() not in TRANSIENT or error.fatal():
+            raise KafkaException(error)
+
     def _look(self, now: float) -> None:
         """See whether somebody writes, and what waits."""
         self._looked = now
         try:
-            found = list_offsets(self._admin, self._next, END)
+            found = list_offsets(self._admin, self._next, END, committed=True)
         except KafkaException as error:
             log.warning("Kafka does not say where partitions end: %s", error.args[0].str())
             return
@@ -230,6 +234,10 @@ class Drain:
                 written = writer.write(left, self._begins)
                 self._begins |= {one: end for one, (_, end) in written.spans.items()}
                 self.ledger.note(written)
+        except FencedError as error:
+            log.warning("what another member has archived is left to it: %s", error)
+            self._overtaken |= sources
+            return True
         except (StorageError, RegistryAwayError) as error:
             log.error("not archived yet: %s", error)  # noqa: TRY400  (a line says it all)
             return False
@@ -260,8 +268,19 @@ class Drain:
         self.expired += low - self._next[source]
         self._next[source] = low
         self.ledger.begin(source, writer, self._begins[source], low)
+        self._read_from(source, low)
+
+    def _go_behind(self) -> None:
+        """Read partitions again that another member had meanwhile, from where their rows end."""
+        for one in self._overtaken & set(self._next):
+            self._read_from(one, self._start(one))
+        self._overtaken.clear()
+
+    def _read_from(self, source: TopicPartition, offset: int) -> None:
         self._consumer.incremental_unassign([TopicPartitionOffset(*source)])
-        self._consumer.incremental_assign([TopicPartitionOffset(*source, low)])
+        self._consumer.incremental_assign([TopicPartitionOffset(*source, offset)])
+        self._consumer.resume([TopicPartitionOffset(*source)])
+        self._paused.discard(source)
 
     def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
         try:

@@ -136,6 +136,9 @@ class SurveyWriter:
             made = fitted(alerts, table.schema) if table is self.alerts else index_rows(alerts)
             table.append(made, {source: (begin, upto)})
             begin = upto
+        if begin != end:
+            log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
+            table.append(table.schema.empty_table(), {source: (begin, end)})
 
     def kept(self, number: int, begin: int, end: int) -> Iterator[Any]:
         """Yield the whole records that are kept of a range of offsets, as tables, in order."""

@@ -17,7 +17,6 @@ from nightwire.consumers.reader.read_loop import ReadCounts, ReadLoop, ReadPolic
 from nightwire.consumers.reader.record_filter import RecordFilter, check_fields
 from nightwire.consumers.source import (
     AnyListener,
-    ArchiveClient,
     ArchivedSource,
     AutoGroup,
     ChannelListener,
@@ -40,6 +39,7 @@ from nightwire.consumers.source import (
 )
 from nightwire.core.channels import WRITTEN_HERE
 from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import InterestError, Registrar
 from nightwire.schemas import AlertDecoder, Columns, SchemaError, SchemaRegistry

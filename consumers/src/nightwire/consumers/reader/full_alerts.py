@@ -10,9 +10,9 @@ import httpx
 from confluent_kafka import KafkaException, Message
 
 from nightwire.consumers.alert import ALERTS, ReceivedAlert, RecordDecoder
-from nightwire.consumers.source import ArchiveClient
 from nightwire.core.datagrams import LITE_HEADER
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition
+from nightwire.core.presence import ArchiveClient
 from nightwire.schemas import SchemaError, Stamp, StampError
 
 

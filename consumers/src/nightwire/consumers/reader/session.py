@@ -12,8 +12,8 @@ from nightwire.consumers.reader.batch import Batch, Unpack, UnpackFactory
 from nightwire.consumers.reader.connection import Connection, ReadRequest, connect
 from nightwire.consumers.reader.full_alerts import FullAlerts
 from nightwire.consumers.reader.read_loop import ReadCounts
-from nightwire.consumers.source import ArchiveClient
 from nightwire.core.kafka import login
+from nightwire.core.presence import ArchiveClient
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

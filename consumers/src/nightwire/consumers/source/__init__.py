@@ -1,6 +1,6 @@
 """Records out of Kafka: by assignment, as a member of a group, of one visit."""
 
-from nightwire.consumers.source.archived import ArchiveClient, ArchivedSource
+from nightwire.consumers.source.archived import ArchivedSource
 from nightwire.consumers.source.chosen_topics import ChosenGroupSource, ChosenSource
 from nightwire.consumers.source.consumer_group import GroupError, GroupSource, membership
 from nightwire.consumers.source.multicast import (
@@ -29,7 +29,6 @@ from nightwire.consumers.source.visit import VisitLog, VisitSource, survey_in
 __all__ = [
     "OFFSET_TIMEOUT",
     "AnyListener",
-    "ArchiveClient",
     "ArchivedSource",
     "AutoGroup",
     "ChannelListener",

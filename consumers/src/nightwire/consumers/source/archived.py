@@ -4,69 +4,24 @@ The seam is an offset: the archive gives what lies before the oldest record that
 Kafka forget more meanwhile, that comes from the archive too.
 """
 
-import io
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import httpx
-from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Message
+from confluent_kafka import Consumer, Message
 
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core.kafka import TopicPartition, Watermarks
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import LogLimiter
 
 log = logging.getLogger("nightwire.consumers")
-
-TIMEOUT = 60.0
-"""Longest wait for an answer. [s]"""
-
-
-class ArchiveClient:
-    """Asks an archive over HTTP for whole records.
-
-    Args:
-        url: Its address.
-        login: Name and password at Kafka, which it asks for too; None where nobody is asked.
-    """
-
-    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
-        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT)
-
-    def first_since(self, partition: TopicPartition, time_ms: int) -> int | None:
-        """Return the first offset that was written at *time_ms* or later; None for none.
-
-        Raises:
-            HTTPError: The archive does not answer.
-        """
-        answer = self._http.get(f"{_path(partition)}/first", params={"since": max(0, time_ms)})
-        if answer.status_code == httpx.codes.BAD_REQUEST:  # it has nothing of that survey
-            return None
-        found: int | None = answer.raise_for_status().json()["offset"]
-        return found
-
-    def records(self, partition: TopicPartition, wanted: range) -> tuple[list[Message], int]:
-        """Return records of *wanted*, and where to go on: its start, if the archive has no more.
-
-        Raises:
-            HTTPError: The archive does not answer.
-        """
-        import pyarrow as pa
-
-        asked = {"from": wanted.start, "until": wanted.stop}
-        answer = self._http.get(_path(partition), params=asked).raise_for_status()
-        rows = pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
-        return list(_messages(partition, rows)), int(answer.headers["Next-Offset"])
-
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
 
 
 class ArchivedSource(RecordSource):
@@ -159,22 +114,3 @@ class ArchivedSource(RecordSource):
         low = self.watermarks([partition])[partition].low
         self.unassign(partition)
         self._past.append((partition, range(self._next.pop(partition), low)))
-
-
-def _path(partition: TopicPartition) -> str:
-    topic, number = partition
-    return f"/{topic.removeprefix('alerts.')}/records/{number}"
-
-
-def _messages(partition: TopicPartition, rows: Any) -> Iterator[Message]:
-    for row in rows.to_pylist():
-        time_ms = round(row["timestamp"].timestamp() * 1000)
-        yield Message(
-            topic=partition[0],
-            partition=partition[1],
-            offset=row["offset"],
-            key=row["key"],
-            value=row["value"],
-            headers=[(one["name"], one["value"]) for one in row["headers"] or ()],
-            timestamp=(TIMESTAMP_CREATE_TIME, time_ms),
-        )

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nightwire.schemas import MendableError
 
@@ -143,8 +144,13 @@ class CatalogueFile:
             line += portion.num_rows
 
 
-def open_file(path: Path) -> CatalogueFile:
+def open_file(path: Path, texts: Sequence[str] = ()) -> CatalogueFile:
     """Return the catalogue in a file, whatever its format.
+
+    Args:
+        path: Of the file.
+        texts: Columns of CSV that are texts, whatever they look like; with nothing between two
+            commas, not even quotes, they are null.
 
     Raises:
         CatalogueError: It is none.
@@ -159,7 +165,7 @@ def open_file(path: Path) -> CatalogueFile:
             return _astropy(path, "votable")
         if begin.startswith(b"# %ECSV"):
             return _astropy(path, "ascii.ecsv")
-        return _csv(path, begin)
+        return _csv(path, begin, texts)
 
 
 def beginning(path: Path) -> bytes:
@@ -197,7 +203,7 @@ def _parquet(path: Path) -> CatalogueFile:
     return CatalogueFile(file.schema_arrow.names, file.metadata.num_rows, portions)
 
 
-def _csv(path: Path, begin: bytes) -> CatalogueFile:
+def _csv(path: Path, begin: bytes, texts: Sequence[str]) -> CatalogueFile:
     from pyarrow import csv
 
     first = begin.split(b"\n")[0]
@@ -208,8 +214,13 @@ def _csv(path: Path, begin: bytes) -> CatalogueFile:
         names = reader.schema.names
 
     def portions(wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        degrees = dict.fromkeys(wanted[:2], pa.float64())
-        chosen = csv.ConvertOptions(include_columns=list(wanted), column_types=degrees)
+        kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(wanted[:2], pa.float64())
+        chosen = csv.ConvertOptions(
+            include_columns=list(wanted),
+            column_types=kinds,
+            strings_can_be_null=bool(texts),
+            quoted_strings_can_be_null=not texts,
+        )
         with csv.open_csv(path, blocks, convert_options=chosen) as reader:
             yield from reader
 
@@ -274,7 +285,7 @@ def _degrees(column: pa.Array, name: str) -> Any:
 def plain(array: pa.Array) -> pa.Array | None:
     """Return values as filters take them: float64, int64, bool or text; None for anything else.
 
-    Dates become texts, by ISO 8601.
+    Dates become texts, by ISO 8601; NaN, as FITS has it where nothing is known, becomes null.
     """
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -282,7 +293,8 @@ def plain(array: pa.Array) -> pa.Array | None:
     if pa.types.is_boolean(kind):
         return array
     if pa.types.is_floating(kind) or pa.types.is_uint64(kind) or pa.types.is_null(kind):
-        return array.cast(pa.float64(), safe=False)  # beyond 2**53 the nearest
+        numbers = array.cast(pa.float64(), safe=False)  # beyond 2**53 the nearest
+        return pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
     if pa.types.is_integer(kind):
         return array.cast(pa.int64())
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind)

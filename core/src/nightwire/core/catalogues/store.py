@@ -37,11 +37,15 @@ READ_AT_ONCE = 1 << 20
 
 @dataclass(frozen=True)
 class Columns:
-    """How a file is to be read: its columns by name, where they are not to be guessed."""
+    """How a file is to be read: its columns by name, where they are not to be guessed.
+
+    Of CSV, *texts* are texts, whatever they look like.
+    """
 
     ra: str | None = None
     dec: str | None = None
     kept: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 ANY_COLUMNS = Columns()
@@ -153,6 +157,17 @@ class CatalogueStore:
         except NameError_ as error:
             raise CatalogueError(str(error)) from error
 
+    def use(self, name: str, version: str | None) -> None:
+        """Let filters that are submitted from now on get a version that is kept; None: none.
+
+        Raises:
+            CatalogueError: It is not kept.
+        """
+        if version is None:
+            (self._home(name) / "current").unlink(missing_ok=True)
+        else:
+            self._point(self._home(name), self.describe(name, version).version)
+
     @staticmethod
     def _point(home: Path, version: str) -> None:
         fresh = home / f".current-{version}"
@@ -196,7 +211,8 @@ def _opened(folder: Path) -> Catalogue | SkyMap:
 
 
 def _version(path: Path, columns: Columns) -> str:
-    found = hashlib.sha256(json.dumps(asdict(columns)).encode())
+    read = {name: one for name, one in asdict(columns).items() if one or name != "texts"}
+    found = hashlib.sha256(json.dumps(read).encode())
     with path.open("rb") as file:
         while portion := file.read(READ_AT_ONCE):
             found.update(portion)
@@ -221,7 +237,7 @@ def _now() -> str:
 
 
 def _table_of(work: Path, name: str, version: str, path: Path, columns: Columns) -> Description:
-    file, left_out = open_file(path), LeftOut()
+    file, left_out = open_file(path, columns.texts), LeftOut()
     with told(path):
         layout = file.layout(columns.ra, columns.dec, columns.kept)
         built = build(work, file.read(layout, left_out), file.rows)

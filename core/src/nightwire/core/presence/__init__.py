@@ -1,5 +1,6 @@
 """How a process tells the directory that it is there, and asks others of the site."""
 
+from nightwire.core.presence.ask_archive import ArchiveClient
 from nightwire.core.presence.ask_directory import ask_directory, home_header, home_of
 from nightwire.core.presence.registrar import (
     HEARTBEAT,
@@ -27,6 +28,7 @@ __all__ = [
     "HEARTBEAT",
     "KINDS",
     "MAX_CAPABILITIES",
+    "ArchiveClient",
     "EntryError",
     "NobodyAnswersError",
     "Presence",

@@ -1,13 +1,14 @@
 """The catalogues that a filter asks for: whether there are such, and in which versions."""
 
 import math
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nightwire.core.catalogues import CatalogueError, CatalogueStore
+from nightwire.core.catalogues import CatalogueError, CatalogueStore, Columns
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.text_facts import load_facts, matches_named
@@ -19,7 +20,7 @@ MAX_OWNED = 256 << 20
 """Most that one owner's catalogues have on disk, earlier versions among them. [byte]"""
 
 WATCHLIST_BEGINS = (b'"ra","dec"', b"ra,dec")
-"""The first line of a watchlist, as it is sent."""
+"""The first line of a watchlist, as it is sent: of the first kind by earlier clients."""
 
 MOST_COLUMNS = 500
 """Most columns of a watchlist: to read ten thousand of them takes the engine seconds."""
@@ -79,7 +80,18 @@ def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "watchlist.csv"
         file.write_bytes(text)
-        store.add(f"{owner}/{request['name']}", file, replace=True)
+        store.add(watchlist_of(request), file, Columns(texts=_texts(text)), replace=True)
+
+
+def watchlist_of(request: Mapping[str, Any]) -> str:
+    """Return the name of the catalogue that comes with a request."""
+    return f"{request['owner']}/{request['name']}"
+
+
+def _texts(watchlist: bytes) -> tuple[str, ...]:
+    """Return the columns of a watchlist that are texts: their names are in quotes, others not."""
+    head = watchlist.partition(b"\n")[0].decode(errors="replace")
+    return () if head.startswith('"') else tuple(re.findall(r'"([^"]*)"', head))
 
 
 def is_current(matches: tuple[str, ...], store: CatalogueStore) -> bool:

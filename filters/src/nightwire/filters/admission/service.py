@@ -11,7 +11,7 @@ from nightwire.core.catalogues import CatalogueError, CatalogueStore
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import now_ms
 from nightwire.filters.admission.catalog import Catalog
-from nightwire.filters.admission.catalogue_names import is_current, keep_watchlist
+from nightwire.filters.admission.catalogue_names import is_current, keep_watchlist, watchlist_of
 from nightwire.filters.admission.examination import examine, lane_remark
 from nightwire.filters.admission.transform_check import (
     Request,
@@ -114,8 +114,22 @@ class SubmissionService:
     def _submit(self, request: Request) -> Reply:
         if reasons := self._refusals(request):
             return False, 0, reasons
-        if reason := self._take_watchlist(request):
-            return False, 0, [reason]
+        if not request["watchlist"]:
+            return self._examined(request)
+        if self.catalogues is None:
+            return False, 0, ["this engine has no catalogues: submit it without a watchlist"]
+        before, accepted = self.catalogues.current(watchlist_of(request)), False
+        try:
+            keep_watchlist(self.catalogues, request)
+            accepted, version, messages = self._examined(request)
+        except CatalogueError as error:
+            return False, 0, [f"its watchlist: {error}"]
+        finally:
+            if not accepted:
+                self.catalogues.use(watchlist_of(request), before)
+        return accepted, version, messages
+
+    def _examined(self, request: Request) -> Reply:
         if not request["backfill"] and (version := self.catalog.unchanged(request, self._is_current)):
             return True, version, ["unchanged: it was live already"]
         tried = examine(request, self._samples(request), self._trials)
@@ -126,18 +140,6 @@ class SubmissionService:
         version = self.catalog.accept(request, tried.compilation, tried.cost_us, ask)
         lane = lane_remark(request["owner"], tried, self.load())
         return True, version, [*tried.remarks, lane, *_backfill_remark(request)]
-
-    def _take_watchlist(self, request: Request) -> str | None:
-        """Keep the owner's catalogue that comes with a request; return why it is refused."""
-        if not request["watchlist"]:
-            return None
-        if self.catalogues is None:
-            return "this engine has no catalogues: submit it without a watchlist"
-        try:
-            keep_watchlist(self.catalogues, request)
-        except CatalogueError as error:
-            return f"its watchlist: {error}"
-        return None
 
     def _is_current(self, live: LiveFilter) -> bool:
         matches = live.text_facts.matches

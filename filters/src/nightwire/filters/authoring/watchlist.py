@@ -1,8 +1,10 @@
 """A watchlist: an owner's own catalogue, submitted with the filter that asks for it."""
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -57,6 +59,8 @@ def near_targets(submission: Submission | None, catalogue: str, radius: float, t
 def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
     """Return the targets in a file as CSV, and a remark on rows that are left out.
 
+    Names of columns that are texts are in quotes, others are not: ``007`` stays what it was.
+
     Raises:
         FilterError: It is no catalogue, empty, or too large.
     """
@@ -71,7 +75,8 @@ def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
     if not any(map(len, portions)):
         raise FilterError(f"{path.name} has no targets with a position")
     rows = pa.Table.from_batches(portions)
-    csv.write_csv(rows, found)
+    found.write(",".join(map(_headed, rows.schema)).encode() + b"\n")
+    csv.write_csv(rows, found, csv.WriteOptions(include_header=False))
     if found.tell() > MAX_WATCHLIST:
         raise FilterError(
             f"{path.name} has {rows.num_rows:,} targets, {found.tell():,} bytes as CSV; a watchlist has "
@@ -79,3 +84,8 @@ def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
             "`nightwire catalogue add`"
         )
     return found.getvalue(), str(left_out) if left_out.count else ""
+
+
+def _headed(column: Any) -> str:
+    name = re.sub(r'[",\r\n]', "_", column.name)
+    return f'"{name}"' if pa.types.is_string(column.type) else name

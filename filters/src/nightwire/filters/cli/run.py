@@ -94,6 +94,12 @@ def run(
         alerts=trial_alerts, share=most_share, untried=allow_no_trial, backfill=backfill_most
     )
     settings = EngineSettings(
-        at.kafka, at.schema_registry, state.resolve(), page=metrics_port > 0, trial=policy, **options
+        at.kafka,
+        at.schema_registry,
+        state.resolve(),
+        page=metrics_port > 0,
+        trial=policy,
+        archive=at.archive,
+        **options,
     )
     raise SystemExit(serve(settings, metrics_port, light=light))

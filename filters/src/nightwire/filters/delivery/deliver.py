@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, Message, Producer
 from nightwire.core import kafka
 from nightwire.core.accounting import Account, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import Record, TopicPartition, Writer, ensure_topics
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import now_ms
 from nightwire.filters.decision.accounts import ALL_SENT, STAGE, Unsent
 from nightwire.filters.decision.decision import Decision, DeliveryItem, copy_headers
@@ -62,6 +63,7 @@ class Delivery:
     on_sent: Callable[[AcknowledgedCopy], None] = lambda _copy: None
     transform_writer: TransformWriter | None = None
     on_fetched: Callable[[float], None] = lambda _seconds: None
+    past: ArchiveClient | None = None
     _consumer: Consumer | None = None
     _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
@@ -106,7 +108,7 @@ class Delivery:
         """Send the *wanted* records of *work*; return those that have expired, or are malformed."""
         self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
-        for messages in timed(fetch(self._consumer, work, ExpiredCount()), self.on_fetched):
+        for messages in timed(fetch(self._consumer, work, ExpiredCount(), past=self.past), self.on_fetched):
             for message in messages:
                 for one in left.pop(message.offset() or 0, ()):
                     if isinstance(one, UndecodableRecord):

@@ -17,8 +17,10 @@ from multiprocessing import get_context
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
+from httpx import HTTPError
 
-from nightwire.core.kafka import DeliveryError, TopicPartition, watermarks
+from nightwire.core.kafka import DeliveryError, TopicPartition, login, watermarks
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import Stop, now_ms, setup_logging, stopping
 from nightwire.filters.decision.backfill_decision import (
     BATCH,
@@ -42,7 +44,7 @@ from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.supervisor import send_notices
 from nightwire.filters.evaluation.worker import make_task, run
 from nightwire.filters.model import filter_set
-from nightwire.filters.model.chains import derived_sources
+from nightwire.filters.model.chains import derived_sources, is_derived
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import COLUMNS, JudgedBatch, judged_batch
 from nightwire.filters.model.offsets import OffsetRange, advance, ranges
@@ -99,6 +101,8 @@ class BackfillRunner:
     _failures: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
+        at = self.settings
+        self._past = ArchiveClient(at.archive, login(at.bootstrap)) if at.archive else None
         self._jobs = BackfillJobs(self.settings.state)
         self._control = ControlProducer(self.settings.bootstrap)
         self._watch = FilterFollower(self.settings.bootstrap)
@@ -120,7 +124,7 @@ class BackfillRunner:
         """Give *job* its turn; try it again if Kafka failed it, end it if it failed itself."""
         try:
             self.step(job)
-        except (KafkaException, DeliveryError, RegistryAwayError, TimeoutError) as error:
+        except (KafkaException, DeliveryError, RegistryAwayError, HTTPError, TimeoutError) as error:
             log.warning("the backfill of %s is tried again: %s", job.id, error)
             self._failures[job.id] += 1
             self._restart()
@@ -138,6 +142,7 @@ class BackfillRunner:
             KafkaException: Kafka is away.
             DeliveryError: Kafka did not take something.
             RegistryAwayError: The registry is away.
+            HTTPError: The archive is away.
         """
         live, progress = self._filter(job), self._jobs.progress(job)
         if live is None:
@@ -159,7 +164,7 @@ class BackfillRunner:
     def _restart(self) -> None:
         """Make new clients: the old ones may be lost."""
         writer = open_transform_writer(self.settings.registry, EngineState(self.settings.state).schemas)
-        self._delivery = Delivery(self.settings.bootstrap, transform_writer=writer)
+        self._delivery = Delivery(self.settings.bootstrap, transform_writer=writer, past=self._past)
 
     def _left(self, job: BackfillJob) -> int:
         progress = self._jobs.progress(job)
@@ -175,7 +180,7 @@ class BackfillRunner:
 
     def _begin(self, job: BackfillJob, live: LiveFilter, until: Mapping[TopicPartition, int]) -> None:
         """Find the start of the backfill, and tell its owner how many alerts there are."""
-        start = find_start(self.settings.bootstrap, max(0, job.since), until)
+        start = find_start(self.settings.bootstrap, max(0, job.since), until, self._past)
         progress = BackfillProgress(at=start.first, whole=sum(until.values()) - sum(start.first.values()))
         most = self.settings.trial.backfill
         self._tell(job, f"began: {progress.whole:,} alerts {start}; at most {most:,} are sent")
@@ -212,7 +217,11 @@ class BackfillRunner:
         """Return the judged batch."""
         state = self._jobs.state(job)
         state.keep_filters(1, filter_set.dump([live]))
-        options = {**self.settings.options(), "state": str(state.root)}
+        options = {
+            **self.settings.options(),
+            "state": str(state.root),
+            "archive": self.settings.archive or "",
+        }
         work = tuple(ranges(progress.at, end, {}))
         rows = run(make_task(options, work, 1, derived_sources([live])))
         return judged_batch(pa.Table.from_batches(rows, COLUMNS))
@@ -302,16 +311,20 @@ class BackfillStart:
         return text if self.kept is None else f"{text}; what came before {_minute(self.kept)} has expired"
 
 
-def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) -> BackfillStart:
+def find_start(
+    bootstrap: str, since: int, until: Mapping[TopicPartition, int], past: ArchiveClient | None = None
+) -> BackfillStart:
     """Return where the records begin that Kafka took at *since* or later, of those before *until*.
 
     Args:
         bootstrap: Kafka's address.
         since: [ms since 1970, UTC]
         until: The offset after the last one that is wanted, of each partition.
+        past: The archive, which has what Kafka has forgotten; None for none.
 
     Raises:
         KafkaException: Kafka does not answer.
+        HTTPError: The archive does not answer.
     """
     consumer = range_consumer(bootstrap)
     try:
@@ -319,16 +332,29 @@ def find_start(bootstrap: str, since: int, until: Mapping[TopicPartition, int]) 
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT) if wanted else []
         later = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         first = {partition: min(later.get(partition, end), end) for partition, end in until.items()}
+        first |= {} if past is None else _archived(consumer, first, since, past)
         kept = (_whole_since(consumer, partition, offset) for partition, offset in first.items())
         return BackfillStart(first, since, max((one for one in kept if one is not None), default=None))
     finally:
         consumer.close()
 
 
+def _archived(
+    consumer: Consumer, first: Mapping[TopicPartition, int], since: int, past: ArchiveClient
+) -> dict[TopicPartition, int]:
+    """Return where the archive begins, for the partitions of which it has what was before."""
+    begins = {
+        one: past.first_since(one, since)
+        for one, offset in first.items()
+        if not is_derived(one[0]) and 0 < offset == watermarks(consumer, *one).low
+    }
+    return {one: begin for one, begin in begins.items() if begin is not None and begin < first[one]}
+
+
 def _whole_since(consumer: Consumer, partition: TopicPartition, first: int) -> int | None:
     """Return since when a partition is complete, if records after *first* may have expired."""
     low, end = watermarks(consumer, *partition)
-    if low == 0 or first > low:
+    if low == 0 or first != low:  # less: the archive has it
         return None
     some = next(fetch(consumer, OffsetRange(*partition, low, end), ExpiredCount(), patience=TIMEOUT), ())
     return some[0].timestamp()[1] if some else now_ms()

@@ -33,6 +33,7 @@ class EngineSettings:
         sandbox: How filters that are code are contained: ``strong``, ``weak`` or ``none``.
         trial: What a filter must satisfy before it goes live.
         slow_processes: Processes of the slow lanes.
+        archive: URL of the archive, which has what Kafka has forgotten; None for none.
         most_behind: From so far behind the quick lane on, a slow one leaves alerts out. [s]
     """
 
@@ -50,6 +51,7 @@ class EngineSettings:
     trial: AdmissionPolicy = field(default_factory=AdmissionPolicy)
     slow_processes: int = 1
     most_behind: float = 600.0
+    archive: str | None = None
 
     def options(self) -> dict[str, str]:
         """Return them as options of the data source."""

@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from nightwire.core.catalogues import CatalogueStore
+from nightwire.core.kafka import login
+from nightwire.core.presence import ArchiveClient
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S, CpuBudget
 from nightwire.filters.evaluation.in_process import judge_in_process
@@ -69,7 +71,8 @@ class Task:
     """The ranges that one task reads, and the version of the filter set that judges them.
 
     Of the derived topics, those that are *active* are read; others are passed over.  *owner* is
-    whose slow lane it is; empty for the quick one.  *catalogues* is their folder; empty for none.
+    whose slow lane it is; empty for the quick one.  *catalogues* is their folder; *archive* the URL
+    of what has what Kafka has forgotten; empty for none.
     """
 
     bootstrap: str
@@ -82,6 +85,7 @@ class Task:
     active: frozenset[str] = frozenset()
     owner: str = ""
     catalogues: str = ""
+    archive: str = ""
 
     @property
     def store(self) -> CatalogueStore:
@@ -99,7 +103,7 @@ def make_task(
     return Task(
         options["bootstrap"], options["registry"], options["state"], filters, work,
         float(options.get("budget", FILTER_CPU_S)), options.get("sandbox", "strong"), active,
-        options.get("owner", ""), options.get("catalogues", ""),
+        options.get("owner", ""), options.get("catalogues", ""), options.get("archive", ""),
     )  # fmt: skip
 
 
@@ -302,15 +306,16 @@ def _filters(state: str, version: int, owner: str) -> list[LiveFilter]:
 
 
 def _source_of(task: Task) -> RecordSource:
-    return _source(task.bootstrap, task.registry, task.state, shared=bool(task.owner))
+    return _source(task.bootstrap, task.registry, task.state, task.archive, shared=bool(task.owner))
 
 
 @lru_cache(maxsize=4)
-def _source(bootstrap: str, registry: str, state: str, *, shared: bool) -> RecordSource:
+def _source(bootstrap: str, registry: str, state: str, archive: str, *, shared: bool) -> RecordSource:
     """Return a source; one of slow lanes keeps its records for the next owner."""
     known = SchemaRegistry(registry, cache_dir=EngineState(Path(state)).schemas)
     kind = SharedSource if shared else RecordSource
-    return kind(range_consumer(bootstrap), AlertDecoder(known), known)
+    past = ArchiveClient(archive, login(bootstrap)) if archive else None
+    return kind(range_consumer(bootstrap), AlertDecoder(known), known, past=past)
 
 
 def _rowwise_of(task: Task) -> RowJudge:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Consumer, Message
 
+from nightwire.core.presence import ArchiveClient
 from nightwire.filters.language.vector import (
     CONTAINED,
     NoColumn,
@@ -79,11 +80,15 @@ class NewSchema(Exception):  # noqa: N818 - nothing is wrong but that filters ma
 
 @dataclass(frozen=True)
 class RecordSource:
-    """The source of records: a consumer for ranges, a decoder, and the schema registry."""
+    """The source of records: a consumer for ranges, a decoder, and the schema registry.
+
+    What Kafka has forgotten the archive has that is the *past*; None for none.
+    """
 
     consumer: Consumer
     decoder: AlertDecoder
     registry: SchemaRegistry
+    past: ArchiveClient | None = field(default=None, kw_only=True)
 
     def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
         """Yield the records of a range, some at a time; *expired* counts expired offsets.
@@ -91,7 +96,7 @@ class RecordSource:
         Raises:
             KafkaException: Kafka was silent too long.
         """
-        return fetch(self.consumer, work, expired)
+        return fetch(self.consumer, work, expired, past=self.past)
 
 
 class MalformedAlert:

@@ -1,11 +1,17 @@
 """Alerts of the last night, as the archive has them: asked over HTTP."""
 
-import io
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import groupby
+from operator import itemgetter
 
 import httpx
 
+from nightwire.core.presence import ArchiveClient
+from nightwire.filters.reading.fetch import offset_runs
 from nightwire.filters.reading.recent import Sample
 from nightwire.schemas import MendableError
+from nightwire.schemas.topics import alerts
 
 LAST_NIGHT = (
     'SELECT partition, "offset" FROM "{0}" WHERE night = (SELECT max(night) FROM "{0}") '
@@ -32,26 +38,34 @@ def last_night(url: str | None, survey: str, most: int, login: tuple[str, str] |
     Raises:
         NoArchiveError: There is none, it refuses, or does not answer.
     """
-    import pyarrow as pa
-
     if url is None:
         raise NoArchiveError(
             "no archive: `nightwire up --archive` starts one, or name it by NIGHTWIRE_ARCHIVE_HTTP"
         )
-    found: list[Sample] = []
     try:
         with httpx.Client(base_url=url, auth=login, timeout=TIMEOUT) as http:
-            sql = LAST_NIGHT.format(survey, most)
-            places = http.post(f"/query?limit={most}", json={"sql": sql})
-            for row in _checked(places).json():
-                number, offset = row["partition"], row["offset"]
-                asked = {"from": offset, "until": offset + 1}
-                answer = _checked(http.get(f"/{survey}/records/{number}", params=asked))
-                rows = pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
-                found += [(survey, value) for value in rows.column("value").to_pylist()]
+            answer = _checked(
+                http.post(f"/query?limit={most}", json={"sql": LAST_NIGHT.format(survey, most)})
+            )
+        places = [(row["partition"], row["offset"]) for row in answer.json()]
+        with closing(ArchiveClient(url, login)) as archive:
+            values = dict(_values(archive, alerts(survey), places))
     except httpx.HTTPError as error:
         raise NoArchiveError(f"the archive at {url} does not answer: {error}") from error
-    return found
+    return [(survey, values[one]) for one in places if one in values]
+
+
+def _values(
+    archive: ArchiveClient, topic: str, places: Iterable[tuple[int, int]]
+) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """Yield what lies at partitions and offsets; neighbours are asked for together."""
+    for number, some in groupby(sorted(places), key=itemgetter(0)):
+        for run in offset_runs(offset for _, offset in some):
+            at, after = -1, run[0]
+            while at < after <= run[-1]:
+                at = after
+                messages, after = archive.records((topic, number), range(at, run[-1] + 1))
+                yield from (((number, one.offset() or 0), one.value() or b"") for one in messages)
 
 
 def _checked(answer: httpx.Response) -> httpx.Response:

@@ -5,7 +5,7 @@ deleted), so the end of the partition and any later record end it too.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.core import kafka
 from nightwire.core.kafka import END, FIRST, STARTUP_ERRORS, TopicPartition, list_offsets, watermarks
+from nightwire.core.presence import ArchiveClient
 from nightwire.filters.model.offsets import OffsetRange
 
 PATIENCE = 60.0
@@ -63,6 +64,7 @@ def fetch(
     wanted: OffsetRange,
     expired: ExpiredCount | None = None,
     *,
+    past: ArchiveClient | None = None,
     patience: float = PATIENCE,
 ) -> Iterator[list[Message]]:
     """Yield the records of *wanted*, some at a time, in order; waits out a Kafka that is away.
@@ -71,19 +73,25 @@ def fetch(
         consumer: From `range_consumer`; it is assigned to the range, and to nothing afterwards.
         wanted: What to read.
         expired: Counts offsets that have expired; without one they are an error.
+        past: The archive that has what has expired; None for none.
         patience: Longest wait for the next record. [s]
 
     Raises:
         KafkaException: Kafka was silent too long, or records are missing.
+        HTTPError: The archive does not answer.
     """
     try:
-        yield from _fetched(consumer, wanted, expired, patience)
+        yield from _fetched(consumer, wanted, expired, past, patience)
     finally:
         consumer.unassign()  # it would go on asking for what comes behind the range
 
 
 def _fetched(
-    consumer: Consumer, wanted: OffsetRange, expired: ExpiredCount | None, patience: float
+    consumer: Consumer,
+    wanted: OffsetRange,
+    expired: ExpiredCount | None,
+    past: ArchiveClient | None,
+    patience: float,
 ) -> Iterator[list[Message]]:
     next_ = wanted.first
     _seek(consumer, wanted, next_)
@@ -98,7 +106,8 @@ def _fetched(
         if ended >= wanted.end:
             return
         if failure is not None and failure.code() == KafkaError._AUTO_OFFSET_RESET:
-            next_ = _skip_expired(consumer, wanted, next_, expired, failure)
+            next_ = yield from _skip_expired(consumer, wanted, next_, expired, past, failure)
+            deadline = time.monotonic() + patience
         elif failure is not None and failure.code() not in STARTUP_ERRORS:
             raise KafkaException(failure)
         if time.monotonic() > deadline:
@@ -158,13 +167,23 @@ def _seek(consumer: Consumer, wanted: OffsetRange, offset: int) -> None:
 
 
 def _skip_expired(
-    consumer: Consumer, wanted: OffsetRange, next_: int, expired: ExpiredCount | None, failure: KafkaError
-) -> int:
-    """Go on at the first offset that is still there; return it."""
+    consumer: Consumer,
+    wanted: OffsetRange,
+    next_: int,
+    expired: ExpiredCount | None,
+    past: ArchiveClient | None,
+    failure: KafkaError,
+) -> Generator[list[Message], None, int]:
+    """Yield what the archive has of expired records; go on at the first that is still there."""
     first, _ = watermarks(consumer, wanted.topic, wanted.partition)
     if expired is None or first <= next_:
         raise KafkaException(failure)
     low = min(first, wanted.end)
-    expired.count += low - next_
+    after, at = next_, -1
+    while past is not None and at < after < low:
+        at = after
+        messages, after = past.records((wanted.topic, wanted.partition), range(at, low))
+        yield messages
+    expired.count += low - after
     _seek(consumer, wanted, low)
     return low

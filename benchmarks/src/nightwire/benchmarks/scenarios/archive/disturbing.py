@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from confluent_kafka import TopicPartition as TopicPartitionOffset
+
 from nightwire.archive.storage import PACKETS, Place, Table
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
@@ -14,15 +16,19 @@ from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, check_complete, paced, percentiles
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process
-from nightwire.core.kafka import ensure_topics
+from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
 TOPIC = "alerts.sim"
 POOL = 500
 """Distinct alerts."""
-VISITS, BURST, GAP = 3, 2.0, 3.0
+VISITS, BURST, GAP = 2, 2.0, 2.0
 """Visits of a run, how long each sends, and the pause behind it. [s]"""
+FIRST = 40
+"""Alerts that an archive has kept before the visits begin: it has joined its group."""
+RATE = "15MB"
+"""Most that the schedule with a rate takes in a second: the mean of visits and pauses, and half."""
 PATIENCE = 60.0
 """Longest wait until all is archived. [s]"""
 
@@ -82,16 +88,29 @@ class Disturbing(Experiment):
 
     @contextmanager
     def _archive(self) -> Iterator[Place]:
-        """Yield the place of an archive that has read all that came before."""
+        """Yield the place of an archive that is at work; what came before it need not keep."""
+        self._forget()
         place, page = Place(self._context.folder / f"archive-{secrets.token_hex(4)}"), free_port()
         words = ["archive", "serve", "--bootstrap", self._cluster.bootstrap, "--archive", place.url]
-        words += ["--schedule", self._schedule, "--rate", "5MB", "--every", "2s", "--batch", "16MB"]
+        words += ["--schedule", self._schedule, "--rate", RATE, "--every", "2s", "--batch", "16MB"]
         words += ["--port", str(free_port()), "--metrics-port", str(page)]
         with Child(nightwire(*words), self._context.folder / "archive.log") as child:
             self._context.role(child.process.pid, "archive")
             child.await_health(page)
+            raw, dues = RawProducer(self._cluster.bootstrap, TOPIC), DueTimes()
+            for message in cycled(self._ready, FIRST, self._sent):
+                raw.send(message, dues.of(time.monotonic()))
+            raw.flush()
+            self._ends = dues.ends()
             self._await_archived(place)
             yield place
+
+    def _forget(self) -> None:
+        """Let Kafka delete what other runs wrote."""
+        kafka = admin(self._cluster.bootstrap)  # its answers come as long as it lives
+        ends = [TopicPartitionOffset(TOPIC, *one) for one in self._ends.items()]
+        for done in kafka.delete_records(ends).values():
+            done.result(PATIENCE)
 
     def _await_archived(self, place: Place) -> None:
         deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)

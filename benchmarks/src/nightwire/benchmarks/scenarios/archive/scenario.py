@@ -19,7 +19,7 @@ from nightwire.benchmarks.scenarios.archive.disturbing import BURST, GAP, VISITS
 
 SCHEDULES = {
     "constant": "at once",
-    "rate": "5 MB/s at most",
+    "rate": "15 MB/s at most",
     "state": "while nobody writes",
     "order": "a partition at a time",
 }
@@ -67,7 +67,7 @@ class ArchiveScenario(Scenario):
         return Needs(
             disk=10**9 + size.alerts * 2_000,
             memory=2 * 10**9 + size.alerts * 1_000,
-            seconds=60 + size.alerts * 5e-5 + size.pairs * (60 + size.alerts * 2e-6 + 4 * 50),
+            seconds=60 + size.alerts * 5e-5 + size.pairs * (60 + size.alerts * 2e-6 + 4 * 35),
         )
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
