@@ -217,6 +217,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     words += [] if plan.portal else ["--no-portal"]
+    words += [] if plan.flows else ["--no-flows"]
     words += [] if plan.archive is None else ["--archive"] if plan.archive else ["--no-archive"]
     words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:

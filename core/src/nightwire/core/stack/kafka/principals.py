@@ -27,6 +27,7 @@ from nightwire.schemas.topics import (
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
+    FLOWS,
     SCHEMAS,
     SUBSCRIPTIONS,
     VISITS,
@@ -43,6 +44,7 @@ READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
 ALTER = AclOperation.ALTER
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER
+TRANSACTION = ResourceType.TRANSACTIONAL_ID
 KAFKA = "kafka-cluster"
 """What Kafka calls itself as a thing that one may have rights to."""
 
@@ -73,7 +75,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
     "directory": [
-        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS),
+        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS, FLOWS),
         *_topics([READ], FILTERS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
@@ -97,6 +99,14 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], "alerts.*"),
         (GROUP, "nightwire-archive", [READ]),
+    ],
+    "flows": [
+        *_topics(KEEPS, ACCOUNTS, "flow.*", "flow-state.*", "broker.*"),
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+        *_topics([READ], FLOWS, "alerts.*", "filter.*", "returns.*", VOEVENTS),
+        (GROUP, "flow.*", [READ]),
+        (TRANSACTION, "flow-*", [WRITE]),
+        (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read and write what
     ],
     "stream": [
         *_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"),
