@@ -169,7 +169,7 @@ begin = "start"
 [stones.some]
 kind = "filter"
 from = "all"
-where = "id % 20 = 0"
+where = "snr > 5"
 [stones.out]
 kind = "topic"
 from = "some"

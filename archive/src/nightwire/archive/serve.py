@@ -52,6 +52,7 @@ GAUGES = {
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
     "nightwire_archive_expired_records": "Records that Kafka had deleted before they were archived.",
     "nightwire_archive_waiting_records": "Records that are taken and not yet written.",
+    "nightwire_archive_newest_timestamp_seconds": "When the newest row came; 0 until one is written.",
 }
 
 
@@ -217,6 +218,7 @@ def page(registry: CollectorRegistry, drain: Drain, port: int, healthy: Callable
         lambda: drain.ledger.dead,
         lambda: drain.expired,
         lambda: drain.waiting,
+        lambda: drain.newest,
     ]
     for (name, text), value in zip(GAUGES.items(), values, strict=True):
         Gauge(name, text, registry=registry).set_function(value)

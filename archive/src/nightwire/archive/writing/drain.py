@@ -95,7 +95,7 @@ class Drain:
         self._surveys, self._follow_at = list[str](), 0.0
         self._failure: Exception | None = None
         self._retry_at = 0.0  # when what could not be written is tried again; 0: all was [s]
-        self.expired = 0
+        self.expired, self.newest = 0, 0.0  # newest: time of the newest row [s since 1970]
 
     def run(self, stop: Stop) -> None:
         """Archive until *stop*; then write what was taken, and leave the group.
@@ -230,6 +230,7 @@ class Drain:
                 written = writer.write(left, self._begins)
                 self._begins |= {one: end for one, (_, end) in written.spans.items()}
                 self.ledger.note(written)
+                self.newest = max(self.newest, *(one.timestamp / 1000 for one in left))
         except (StorageError, RegistryAwayError) as error:
             log.error("not archived yet: %s", error)  # noqa: TRY400  (a line says it all)
             return False
