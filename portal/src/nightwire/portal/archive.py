@@ -9,6 +9,7 @@ import httpx
 from confluent_kafka import Message
 
 from nightwire.consumers.source import ArchiveClient
+from nightwire.core.presence import site_client
 from nightwire.portal.model import Row
 from nightwire.portal.model.rows import to_utc
 from nightwire.schemas import survey as survey_of
@@ -40,7 +41,7 @@ class Archive:
     """
 
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
-        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT)
+        self._http = site_client(url, login, timeout=TIMEOUT)
         self._whole = ArchiveClient(url, login)
 
     def named(self, survey: str, name: str) -> list[Row]:

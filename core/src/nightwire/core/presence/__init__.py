@@ -15,7 +15,7 @@ from nightwire.core.presence.registrar import (
     registered,
     wrong_name,
 )
-from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request
+from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request, site_client
 
 __all__ = [
     "HEARTBEAT",
@@ -35,5 +35,6 @@ __all__ = [
     "reached_at",
     "registered",
     "request",
+    "site_client",
     "wrong_name",
 ]

@@ -1,5 +1,6 @@
 """Requests to the site's own processes over HTTP, with a name and password or a token."""
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from nightwire.schemas import MendableError
@@ -49,17 +50,36 @@ def request(
     """
     import httpx
 
-    where = httpx.URL(url)
-    if login and where.scheme != "https" and where.host not in ("127.0.0.1", "localhost"):
-        raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
     try:
-        whom = trusted() if where.scheme == "https" else False  # to read certificates takes 30 ms
-        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **more)
+        with site_client(url, login, timeout=timeout) as client:
+            answer = client.request(method, url, **more)
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:
         raise SiteHttpError(f"{url} refuses: {_message(answer)}", answer.status_code)
     return answer
+
+
+def site_client(url: str, login: tuple[str, str] | None, *, timeout: float = TIMEOUT) -> "httpx.Client":
+    """Return a client of the process of the site at *url*, below which it asks.
+
+    Args:
+        url: Its address; passwords go to other machines by https alone, but to those of a private
+            network that ``NIGHTWIRE_PRIVATE_HOSTS`` names, such as compose's.
+        login: Name and password.
+        timeout: Longest wait. [s]
+
+    Raises:
+        SiteHttpError: A password would be seen on its way.
+    """
+    import httpx
+
+    where = httpx.URL(url)
+    private = {"127.0.0.1", "localhost", *os.environ.get("NIGHTWIRE_PRIVATE_HOSTS", "").split(",")}
+    if login and where.scheme != "https" and where.host not in private:
+        raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
+    whom = trusted() if where.scheme == "https" else False  # to read certificates takes 30 ms
+    return httpx.Client(base_url=url, auth=login, timeout=timeout, verify=whom)
 
 
 def _message(answer: "httpx.Response") -> str:
