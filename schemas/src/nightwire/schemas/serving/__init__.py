@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
+    from nightwire.schemas.serving.asking import asking, may
     from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
     from nightwire.schemas.serving.listeners import (
         TLSDoor,
@@ -29,10 +30,12 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "asking",
     "body_of",
     "hung_up",
     "load_identity",
     "login_of",
+    "may",
     "object_of",
     "plain_server",
     "refusal",
@@ -55,10 +58,12 @@ __getattr__ = on_demand(
         "TLSDoor": "listeners",
         "TLSError": "tls",
         "Token": "logins",
+        "asking": "asking",
         "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
+        "may": "asking",
         "object_of": "requests",
         "plain_server": "listeners",
         "refusal": "requests",
