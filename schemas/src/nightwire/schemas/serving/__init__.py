@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.schemas.serving.asking import asking, may
     from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
     from nightwire.schemas.serving.listeners import (
         TLSDoor,
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         tls_server,
     )
     from nightwire.schemas.serving.logins import Login, Token, login_of
+    from nightwire.schemas.serving.permission import asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
     from nightwire.schemas.serving.wsgi import serve_wsgi
@@ -58,12 +58,12 @@ __getattr__ = on_demand(
         "TLSDoor": "listeners",
         "TLSError": "tls",
         "Token": "logins",
-        "asking": "asking",
+        "asking": "permission",
         "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
-        "may": "asking",
+        "may": "permission",
         "object_of": "requests",
         "plain_server": "listeners",
         "refusal": "requests",
