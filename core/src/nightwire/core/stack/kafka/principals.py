@@ -81,8 +81,8 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "*", [DESCRIBE]),
     ],
     "portal": [
-        *_topics([READ], "alerts.*", "filter.*", "returns.*", VOEVENTS),
-        *_topics(APPENDS, DIRECTORY),
+        *_topics([READ], "alerts.*", "filter.*", "returns.*", "seen.*", VOEVENTS, ACCOUNTS, DEAD_LETTERS),
+        *_topics(KEEPS, DIRECTORY),
     ],
     "users": [
         *_topics(APPENDS, DIRECTORY),
