@@ -106,11 +106,11 @@ class Worker:
         if self.rights.bindings is None or time.monotonic() - self._looked < RIGHTS:
             return
         self._looked = time.monotonic()
-        with suppress(KafkaException):  # while Kafka is away, flows stand still
+        with suppress(KafkaException, TimeoutError):  # while Kafka is away, flows stand still
             rights = read_rights(self.asked.endpoints.kafka)
             if {*(rights.bindings or ())} != {*self.rights.bindings}:
                 self.rights = rights
-                self._versions.clear()  # each is compiled again, and so checked
+                self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
 
     def _note(self, name: str, error: Exception) -> None:
         """Note why flow *name* is not as it should be: one without rights stops, others stay."""

@@ -196,15 +196,8 @@ def _archive(
     folder: Path, where: Sequence[str], ports: Mapping[str, int], public: Public | None
 ) -> list[str]:
     """Return the words of the process that keeps the past."""
-    words = [
-        "archive",
-        "serve",
-        *where,
-        "--archive",
-        str(folder / "archive"),
-        "--port",
-        str(ports["archive"]),
-    ]
+    words = ["archive", "serve", *where, "--archive", str(folder / "archive")]
+    words += ["--port", str(ports["archive"])]
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("archive", public, ports) if public else [])
 
