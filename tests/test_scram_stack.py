@@ -225,6 +225,9 @@ def test_an_owners_flows_are_his_own(stack: Stack, tmp_path: Path) -> None:
     assert asked(stack, "PUT", "/flows/theft", sam, theft).status_code == 200
     until(lambda: 'nightwire_flows_problem{flow="theft"} 1.0' in flows_page(stack), "the worker refuses")
     assert elsewhere(tmp_path, eve, "flow", "down", "some").returncode == 0
+    late = elsewhere(tmp_path, sam, "flow", "up", "some.toml")  # what waits in its queues is eve's
+    assert (late.returncode, "another's" in late.stderr) == (1, True)
+    assert elsewhere(tmp_path, eve, "flow", "up", "some.toml").returncode == 0
 
 
 @pytest.mark.proof

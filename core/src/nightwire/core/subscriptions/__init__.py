@@ -6,6 +6,7 @@ from nightwire.core.subscriptions.flows import (
     Flows,
     FlowTable,
     append_flow,
+    read_flow_table,
     read_flows,
     write_flow,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "interest",
     "interest_key",
     "interest_of",
+    "read_flow_table",
     "read_flows",
     "subscriber_name",
     "write_flow",

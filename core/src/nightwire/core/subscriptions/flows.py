@@ -37,7 +37,7 @@ class FlowRecord:
 
     Attributes:
         name: Its name.
-        text: What it is, in TOML.
+        text: What it is, in TOML; empty once it has ended, where its name stays its owner's.
         paused: Whether it reads nothing for now.
         made_by: Who made it so, whose rights it has.
         made: When, by his clock.
@@ -58,12 +58,15 @@ class FlowTable:
     """The flows of the log, record by record.
 
     Attributes:
+        held: The flows.
+        owners: Who made each, and each that has ended and whose queues are not to be another's.
         refused: Records that could not stand here.
         position: Offset after the last record.
     """
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[FlowRecord, int]] = {}
+        self.owners: dict[str, str] = {}
         self.refused = self.position = 0
 
     def apply(self, key: str, value: bytes | None, _appended: int, offset: int) -> None:
@@ -71,13 +74,21 @@ class FlowTable:
         self.position = offset + 1
         if value is None:
             self.held.pop(key, None)
+            self.owners.pop(key, None)
             return
         with suppress(MendableError):
             found = records.FLOW.decode(value) if len(value) <= MAX_RECORD else {}
-            if found.get("name") == key and (key in self.held or len(self.held) < MOST):
-                self.held[key] = (FlowRecord(**found), offset)
+            if found.get("name") == key and (key in self.owners or len(self.owners) < MOST):
+                self._note(FlowRecord(**found), offset)
                 return
         self.refused += 1
+
+    def _note(self, found: FlowRecord, offset: int) -> None:
+        self.owners[found.name] = found.made_by
+        if found.text:
+            self.held[found.name] = (found, offset)
+        else:
+            self.held.pop(found.name, None)
 
     def caught_up(self) -> None:
         """Nothing depends on that: flows have no clock."""
@@ -126,17 +137,26 @@ def read_flows(bootstrap: str) -> Flows:
         FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
         SiteHttpError: The directory refuses.
     """
-    table = FlowTable()
     try:
-        for message in read_to_end(bootstrap, [FLOWS]):
-            key = (message.key() or b"").decode(errors="replace")
-            table.apply(key, message.value(), 0, message.offset() or 0)
+        return read_flow_table(bootstrap).held
     except KafkaException as error:
         return {
             one["name"]: (FlowRecord(**one | {"made": datetime.fromisoformat(one["made"])}), version)
             for one, version in _ask(bootstrap, error, "GET", "/flows")["flows"]
         }
-    return table.held
+
+
+def read_flow_table(bootstrap: str) -> FlowTable:
+    """Return everybody's flows, which few may read.
+
+    Raises:
+        KafkaException: Kafka does not answer, or keeps them from us.
+    """
+    table = FlowTable()
+    for message in read_to_end(bootstrap, [FLOWS]):
+        key = (message.key() or b"").decode(errors="replace")
+        table.apply(key, message.value(), 0, message.offset() or 0)
+    return table
 
 
 def _ask(

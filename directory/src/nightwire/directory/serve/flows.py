@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from functools import partial
 from threading import Lock
 
@@ -9,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nightwire.core.subscriptions import Flows, append_flow, read_flows
+from nightwire.core.subscriptions import FlowRecord, FlowTable, append_flow, read_flow_table
 from nightwire.directory.gate import Gate
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import RefusedError, body_of
@@ -18,7 +19,7 @@ from nightwire.schemas.topics import check_name
 MAX_FLOW = 128 << 10
 """Longest record of a flow. [byte]"""
 MOST_OWN = 50
-"""Most flows that somebody has who may not write `flows`: the log holds a thousand."""
+"""Most names of flows that somebody has who may not write `flows`, which holds a thousand."""
 
 _writing = Lock()
 """Whose a flow is, is looked up and written as one."""
@@ -43,8 +44,8 @@ def flow_endpoints(
 async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
     """Answer with the flows of who asks, and their versions; with all where Kafka asks nobody."""
     login = await gate.may_read(http)
-    held = await run_in_threadpool(read_flows, bootstrap)
-    mine = [one for one in held.values() if login is None or one[0].made_by == login.name]
+    table = await run_in_threadpool(read_flow_table, bootstrap)
+    mine = [one for one in table.held.values() if login is None or one[0].made_by == login.name]
     said = [(asdict(record) | {"made": record.made.isoformat()}, version) for record, version in mine]
     return JSONResponse({"flows": said})
 
@@ -59,9 +60,10 @@ async def put(bootstrap: str, gate: Gate, http: Request) -> Response:
 
 
 async def end(bootstrap: str, gate: Gate, http: Request) -> Response:
-    """End a flow of who asks."""
-    who, name = await _writer(gate, http), http.path_params["name"]
-    return JSONResponse({"version": await run_in_threadpool(_append_own, bootstrap, who, name, None)})
+    """End a flow of who asks; its name, and so what waits in its queues, stays his."""
+    who, name = await _writer(gate, http), check_name(http.path_params["name"])
+    ended = FLOW.encode(asdict(FlowRecord(name, "", True, who, datetime.now(UTC)))) if who else None
+    return JSONResponse({"version": await run_in_threadpool(_append_own, bootstrap, who, name, ended)})
 
 
 async def _writer(gate: Gate, http: Request) -> str | None:
@@ -75,17 +77,17 @@ def _append_own(bootstrap: str, who: str | None, name: str, value: bytes | None)
     """Append a record of flow *name*, which nobody else has; return its version."""
     with _writing:
         if who is not None:
-            check_own(read_flows(bootstrap), who, name)
+            check_own(read_flow_table(bootstrap), who, name)
         return append_flow(bootstrap, name, value)
 
 
-def check_own(held: Flows, who: str, name: str) -> None:
+def check_own(table: FlowTable, who: str, name: str) -> None:
     """Do nothing where flow *name* is, or may become, one of *who*.
 
     Raises:
         RefusedError: It is another's, or he has too many.
     """
-    if name in held and held[name][0].made_by != who:
-        raise RefusedError(403, f"flow {name} is another's: take another name")
-    if name not in held and sum(record.made_by == who for record, _ in held.values()) >= MOST_OWN:
-        raise RefusedError(403, f"{who} has {MOST_OWN} flows: end one (`nightwire flow down NAME`)")
+    if table.owners.get(name, who) != who:
+        raise RefusedError(403, f"flow {name} is another's, or was: take another name")
+    if name not in table.owners and [*table.owners.values()].count(who) >= MOST_OWN:
+        raise RefusedError(403, f"{who} has made flows of {MOST_OWN} names: change one of these")
