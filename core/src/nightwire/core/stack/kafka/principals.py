@@ -101,7 +101,8 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "nightwire-archive", [READ]),
     ],
     "flows": [
-        *_topics(KEEPS, ACCOUNTS, "flow.*", "flow-state.*", "broker.*"),
+        *_topics(KEEPS, ACCOUNTS, "flow-state.*", "broker.*"),
+        *_topics((*KEEPS, AclOperation.DELETE), "flow.*"),  # queues of stones that are no more
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], FLOWS, "alerts.*", "filter.*", "returns.*", VOEVENTS),
         (GROUP, "flow.*", [READ]),
