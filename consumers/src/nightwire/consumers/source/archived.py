@@ -20,7 +20,7 @@ from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.consumers.source.timespec import milliseconds
 from nightwire.core.kafka import TopicPartition, Watermarks
-from nightwire.core.presence import site_client
+from nightwire.core.presence import whom_to_trust
 from nightwire.core.runtime import LogLimiter
 
 log = logging.getLogger("nightwire.consumers")
@@ -38,7 +38,8 @@ class ArchiveClient:
     """
 
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
-        self._http = site_client(url, login, timeout=TIMEOUT)
+        trust = whom_to_trust(url, login)
+        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=trust)
 
     def first_since(self, partition: TopicPartition, time_ms: int) -> int | None:
         """Return the first offset that was written at *time_ms* or later; None for none.

@@ -15,7 +15,13 @@ from nightwire.core.presence.registrar import (
     registered,
     wrong_name,
 )
-from nightwire.core.presence.site_http import NobodyAnswersError, SiteHttpError, request, site_client
+from nightwire.core.presence.site_http import (
+    NobodyAnswersError,
+    SiteHttpError,
+    message_of,
+    request,
+    whom_to_trust,
+)
 
 __all__ = [
     "HEARTBEAT",
@@ -31,10 +37,11 @@ __all__ = [
     "entry_key",
     "home_header",
     "home_of",
+    "message_of",
     "metrics_at",
     "reached_at",
     "registered",
     "request",
-    "site_client",
+    "whom_to_trust",
     "wrong_name",
 ]

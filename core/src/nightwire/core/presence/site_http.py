@@ -1,7 +1,7 @@
 """Requests to the site's own processes over HTTP, with a name and password or a token."""
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nightwire.schemas import MendableError
 from nightwire.schemas.kafka_environment import properties
@@ -50,39 +50,38 @@ def request(
     """
     import httpx
 
+    whom = whom_to_trust(url, login)
     try:
-        with site_client(url, login, timeout=timeout) as client:
-            answer = client.request(method, url, **more)
+        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **more)
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:
-        raise SiteHttpError(f"{url} refuses: {_message(answer)}", answer.status_code)
+        raise SiteHttpError(f"{url} refuses: {message_of(answer)}", answer.status_code)
     return answer
 
 
-def site_client(url: str, login: tuple[str, str] | None, *, timeout: float = TIMEOUT) -> "httpx.Client":
-    """Return a client of the process of the site at *url*, below which it asks.
+def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | Literal[False]":
+    """Return httpx's ``verify`` for a client of *url*.
 
-    Args:
-        url: Its address; passwords go to other machines by https alone, but to those of a private
-            network that ``NIGHTWIRE_PRIVATE_HOSTS`` names, such as compose's.
-        login: Name and password.
-        timeout: Longest wait. [s]
+    Passwords go to other machines by https alone, but to those of a private network, such as
+    compose's, that ``NIGHTWIRE_PRIVATE_HOSTS`` names.
 
     Raises:
-        SiteHttpError: A password would be seen on its way.
+        SiteHttpError: *login* would go to another machine for everybody to read.
     """
     import httpx
 
     where = httpx.URL(url)
-    private = {"127.0.0.1", "localhost", *os.environ.get("NIGHTWIRE_PRIVATE_HOSTS", "").split(",")}
-    if login and where.scheme != "https" and where.host not in private:
+    if where.scheme == "https":
+        return trusted()  # to read certificates takes 30 ms
+    private = os.environ.get("NIGHTWIRE_PRIVATE_HOSTS", "").split(",")
+    if login and where.host not in ("127.0.0.1", "localhost", *private):
         raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
-    whom = trusted() if where.scheme == "https" else False  # to read certificates takes 30 ms
-    return httpx.Client(base_url=url, auth=login, timeout=timeout, verify=whom)
+    return False
 
 
-def _message(answer: "httpx.Response") -> str:
+def message_of(answer: "httpx.Response") -> str:
+    """Return why *answer* refuses: its own words, where it has some."""
     try:
         found = answer.json()
     except ValueError:
