@@ -206,10 +206,12 @@ def test_an_alarm_reaches_alertmanager_and_from_there_a_webhook(quiet: Stack) ->
         return {(one["alertname"], one.get("process", "")) for one in labels}
 
     quiet.compose("kill", "directory")
-    await_(lambda: ("ProcessDown", "directory") in names(), "ProcessDown fires")
-    await_(lambda: ("ProcessDown", "directory") in told(quiet), "the webhook is told")
-    assert ("ProcessDown", "stream") not in names()
-    quiet.compose("start", "directory")
+    try:
+        await_(lambda: ("ProcessDown", "directory") in names(), "ProcessDown fires")
+        await_(lambda: ("ProcessDown", "directory") in told(quiet), "the webhook is told")
+        assert ("ProcessDown", "stream") not in names()
+    finally:
+        quiet.compose("start", "directory")
 
 
 def told(stack: Stack) -> set[tuple[str, str]]:
