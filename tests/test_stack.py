@@ -149,9 +149,8 @@ def test_all_is_healthy_and_where_it_says(stack: Stack) -> None:
         found["endpoints"]
     )
     assert {one["state"] for one in found["processes"]} == {"healthy"}
-    assert {"kafka", "schema_registry", "directory", "gateway", "filters", "exporter"} <= {
-        one["name"] for one in found["processes"]
-    }
+    wanted = {"kafka", "schema_registry", "directory", "gateway", "filters", "exporter"}
+    assert wanted | {"archive", "flows", "portal"} <= {one["name"] for one in found["processes"]}
 
 
 def test_a_second_up_says_so_and_does_no_harm(stack: Stack) -> None:
@@ -312,7 +311,7 @@ class Eventful:
             self.watched(*ours),
             self.watched(*theirs, "--topic-pattern", "ztf_{date}_programid1"),
         ):
-            at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave)
+            at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave, self.a_flow_posts)
             with ThreadPoolExecutor(len(at_once)) as pool:
                 for one in [pool.submit(act) for act in at_once]:
                     one.result()
@@ -335,6 +334,13 @@ class Eventful:
         self._stack.run("filter", "submit", "--name", "bright", "--sql", "snr > 100", *order)
         until(lambda: bool(answer(self._port, "nightwire_visit_alerts")), "a visit ends")
         self._stack.run("subscribe", "alerts.sim", "--group", "fink.live", "--no-follow")
+
+    def a_flow_posts(self) -> None:
+        """Post what passes a filter to nobody; and ask for what passed."""
+        passing = ["--name", "told", "--sql", "snr > 5", "--survey", "sim"]
+        self._stack.run("filter", "submit", *passing, "--notify", "http://hook.invalid/")
+        for url in (f"{self._at['archive']}/surveys", self._at["portal"]):
+            assert httpx.get(url).status_code == httpx.codes.OK
 
     def telescopes_talk(self) -> None:
         """Send events to a subscriber, and nonsense to the gateway."""

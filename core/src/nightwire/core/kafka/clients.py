@@ -67,6 +67,7 @@ TRANSIENT_ERRORS = frozenset(
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
         KafkaError._RESOLVE,
+        KafkaError._DESTROY_BROKER,
         KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NETWORK_EXCEPTION,

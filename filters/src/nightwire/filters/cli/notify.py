@@ -1,13 +1,12 @@
 """A filter that tells a web page what passed: a flow of two stones, written to `flows`."""
 
 import json
-from datetime import UTC, datetime
 from hashlib import sha256
 
-from nightwire.core.kafka import Writer, admin, ensure_topics, producer
+from nightwire.core.kafka import admin
+from nightwire.core.subscriptions import write_flow
 from nightwire.filters.language import FilterError
-from nightwire.schemas import records
-from nightwire.schemas.topics import FLOWS, NAME, settings
+from nightwire.schemas.topics import NAME
 
 SCHEMES = ("https://", "http://")
 
@@ -22,14 +21,9 @@ def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
         topic: Where its alerts go.
         url: Where they are posted.
     """
-    ensure_topics(bootstrap, [settings(FLOWS)])
     begin = "end" if topic in admin(bootstrap).list_topics(timeout=10).topics else "start"
     flow = flow_name(owner, name)
-    text = flow_text(flow, topic, begin, url)
-    record = {"name": flow, "text": text, "paused": False, "made_by": owner, "made": datetime.now(UTC)}
-    writer = Writer(producer(bootstrap))
-    writer.write(FLOWS, records.FLOW.encode(record), key=flow.encode())
-    writer.flush()
+    write_flow(bootstrap, flow, flow_text(flow, topic, begin, url))
     return flow
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         tls_server,
     )
     from nightwire.schemas.serving.logins import Login, Token, login_of
+    from nightwire.schemas.serving.permission import asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
     from nightwire.schemas.serving.wsgi import serve_wsgi
@@ -29,10 +30,12 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "asking",
     "body_of",
     "hung_up",
     "load_identity",
     "login_of",
+    "may",
     "object_of",
     "plain_server",
     "refusal",
@@ -55,10 +58,12 @@ __getattr__ = on_demand(
         "TLSDoor": "listeners",
         "TLSError": "tls",
         "Token": "logins",
+        "asking": "permission",
         "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
+        "may": "permission",
         "object_of": "requests",
         "plain_server": "listeners",
         "refusal": "requests",
