@@ -59,7 +59,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting catalogues datagrams presence",
+        "accounting catalogues datagrams presence voevents",
         "channels cli subscriptions",
         "tls",
         "stack",

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from consumers.tests.conftest import filled
 from consumers.tests.returns.test_returns import body
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
@@ -21,6 +22,7 @@ from nightwire.portal.archive import Archive
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
+from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
 from nightwire.portal.serve.live import Streams
@@ -140,15 +142,22 @@ def serving(
     limit: RateLimit | None = None,
     port: int = 0,
     archive: str = "",
+    directory: str = "",
+    catalogues: CatalogueStore | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
-    where, stamps, port = Endpoints(bootstrap, registry), StampCache(), port or free_port()
+    where, stamps, port = (
+        Endpoints(bootstrap, registry, directory=directory or None),
+        StampCache(),
+        port or free_port(),
+    )
     recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
     portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit()
-    )
+        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit(),
+        night=Night(where), catalogues=catalogues,
+    )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.gateway.cli.gateway import gateway
-from nightwire.gateway.voevent.threads import Post, missing, thread
+from nightwire.core.voevents import Post, missing, thread
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
 

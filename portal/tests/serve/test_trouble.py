@@ -15,6 +15,7 @@ from nightwire.portal import following
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent, Row
+from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, api
 from nightwire.portal.serve.live import Streams
@@ -27,8 +28,9 @@ ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, (
 
 def portal_of(recent: Recent, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
-    kept = Records(Endpoints("127.0.0.1:1", ""), StampCache(), None)
-    return Portal(recent, kept, Gate(access or KafkaAccess({})), lambda: [SIM], lambda: "", "test")
+    away = Endpoints("127.0.0.1:1", "")
+    kept, gate = Records(away, StampCache(), None), Gate(access or KafkaAccess({}))
+    return Portal(recent, kept, gate, lambda: [SIM], lambda: "", "test", night=Night(away))
 
 
 def asked(query: str = "", **path: str) -> Request:

@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve import api, pages
+from nightwire.portal.serve import api, night, pages
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.openapi import ENDPOINTS, document
 from nightwire.portal.serve.portal import Portal
@@ -43,6 +43,7 @@ PAGES: Mapping[str, Answering] = {
     "/object/{survey}/{name:path}": pages.of_name,
     "/find": pages.search,
     "/sky": pages.sky,
+    "/night": night.night,
     "/api": pages.about_api,
 }
 
@@ -53,7 +54,8 @@ def application(portal: Portal, answered: Counter, streams: Streams) -> Starlett
     async def openapi(_portal: Portal, _http: Request) -> Response:
         return JSONResponse(document(portal.site))
 
-    answers: dict[str, Answering] = {one.path: getattr(api, one.name, streams.answer) for one in ENDPOINTS}
+    named = {**vars(night), **vars(api), "live": streams.answer}
+    answers: dict[str, Answering] = {one.path: named[one.name] for one in ENDPOINTS}
     answers |= {"/api/openapi.json": openapi, **PAGES}
     routes: list[Route | Mount] = [
         Route(path, partial(_respond, portal, answer, answered), methods=["GET"])

@@ -62,6 +62,7 @@ ENDPOINTS = (
         f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
+    Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
     Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
     Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",

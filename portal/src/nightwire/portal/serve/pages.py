@@ -12,8 +12,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
+from nightwire.core.voevents import missing, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, density
+from nightwire.portal.model import VOEVENT, Row, circle, density
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
@@ -28,6 +29,8 @@ LONGEST_RECORD = 200_000
 """Longest record that a page shows. [character]"""
 SHADES = 8
 """Shades of the sky map."""
+SMALLEST = 1.5
+"""Smallest circle that is seen on a map of the sky. [deg]"""
 
 
 @cache
@@ -92,9 +95,24 @@ async def of_name(portal: Portal, http: Request) -> Response:
     try:
         alert = await portal.alert(shown.place)
         values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
+        values["event"] = _event(portal, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
-        values |= {"record": "", "stamps": [], "missing": str(error)}
+        values |= {"record": "", "stamps": [], "missing": str(error), "event": None}
     return render(portal, "object.html", **values)
+
+
+def _event(portal: Portal, alert: ReceivedAlert) -> dict[str, Any]:
+    """Return what a VOEvent says, its thread, and the outline of where it was."""
+    found = dict(alert.alert)
+    posts = thread(portal.recent.posts(), found["ivorn"])
+    ra, dec, error = (found[name] for name in ("ra", "dec", "error"))
+    placed = ra is not None and dec is not None and abs(dec) <= 90
+    outline = _points(circle(ra, dec, max(error or 0.0, SMALLEST))) if placed else ""
+    return found | {"thread": posts, "absent": missing(posts), "circle": outline}
+
+
+def _points(outline: list[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.4f},{-y:.4f}" for x, y in outline)
 
 
 def _record(alert: ReceivedAlert) -> str:
@@ -140,8 +158,7 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
     found = []
     for (cell, count), outline in zip(counts.items(), outlines(list(counts)), strict=True):
         shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
-        points = " ".join(f"{x:.4f},{-y:.4f}" for x, y in outline)
-        found.append({"cell": cell, "count": count, "shade": shade, "points": points})
+        found.append({"cell": cell, "count": count, "shade": shade, "points": _points(outline)})
     return found
 
 

@@ -1,0 +1,92 @@
+"""The night as a page, and by the API."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from nightwire.consumers.admin import letter_lines, letter_record
+from nightwire.core.voevents import Post, missing, thread
+from nightwire.portal.model import Recent
+from nightwire.portal.night import Night
+from nightwire.portal.serve.pages import render
+from nightwire.portal.serve.portal import Portal
+from nightwire.schemas.topics import VOEVENTS, seen
+
+THREADS = 20
+"""Most threads of VOEvents that are shown."""
+Answers = Mapping[str, tuple[Any, str]]
+
+
+async def night(portal: Portal, http: Request) -> Response:
+    """Show the state of the night."""
+    visible, found = await _answers(portal, http)
+    threads = await run_in_threadpool(newest_threads, portal.recent) if VOEVENTS in visible else []
+    return render(
+        portal,
+        "night.html",
+        found=found,
+        visible=visible,
+        parties=_parties(*found.get("streams", (None,))[:1]),
+        replayed=_replayed(found),
+        threads=[(one, missing(one)) for one in threads],
+        letter_lines=letter_lines,
+    )
+
+
+async def of_night(portal: Portal, http: Request) -> Response:
+    """Tell the state of the night, as far as who asks may see it."""
+    _, found = await _answers(portal, http)
+    replayed = _replayed(found)
+    forms = {
+        "accounts": lambda answer: answer.as_json(),
+        "letters": lambda answer: [letter_record(one, one.number in replayed) for one in answer],
+    }
+    told = {
+        name: {"answer": answer and forms.get(name, lambda it: it)(answer), "missing": why}
+        for name, (answer, why) in found.items()
+    }
+    return Response(json.dumps(told, default=str), media_type="application/json")
+
+
+def newest_threads(recent: Recent) -> list[list[Post]]:
+    """Return the threads of the newest VOEvents, each oldest first."""
+    posts, found, told = recent.posts(), list[list[Post]](), set[str]()
+    for one in posts:
+        if one.ivorn not in told and len(found) < THREADS:
+            found.append(thread(posts, one.ivorn))
+            told |= {each.ivorn for each in found[-1]}
+    return found
+
+
+async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answers]:
+    """Return the topics that who asks may read, and the answers for him."""
+    visible = await portal.visible(http)
+    owners = {topic.split(".")[1] for topic in visible if topic.startswith("filter.")}
+    more = await portal.gate.visible(http, {*Night.TOPICS, *map(seen, owners)})
+    return visible, await run_in_threadpool(portal.night.answers, more)
+
+
+def _replayed(found: Answers) -> set[int]:
+    """Return the numbers of the dead letters that were replayed, as far as is known."""
+    accounted, _ = found.get("accounts", (None, ""))
+    return accounted.replayed if accounted else set()
+
+
+def _parties(graph: Any) -> list[tuple[Any, list[str], list[str]]]:
+    """Return each stream of the directory's graph, and the names of who writes and who reads it."""
+    if not graph:
+        return []
+    nodes = {one["id"]: one for one in graph["nodes"]}
+    return [
+        (
+            node,
+            [nodes[edge["from"]]["name"] for edge in graph["edges"] if edge["to"] == node["id"]],
+            [nodes[edge["to"]]["name"] for edge in graph["edges"] if edge["from"] == node["id"]],
+        )
+        for node in nodes.values()
+        if node["shape"] == "topic" and not node["own"]
+    ]
