@@ -107,12 +107,16 @@ class Night:
 
     Args:
         where: The site's addresses.
+
+    Attributes:
+        directory: Where its page is that draws the streams; None: nobody knows.
     """
 
     TOPICS = frozenset(WHOSE.values()) - {""}
 
     def __init__(self, where: Endpoints) -> None:
         self._where, self._store = where, DeadLetterStore(where.kafka)
+        self.directory = where.public.get("directory") or where.directory
         asks = (self._accounts, self._filters, self._letters, self._streams, self._gateways)
         self._questions = {name: Question(ask) for name, ask in zip(WHOSE, asks, strict=True)}
 

@@ -30,6 +30,7 @@ async def night(portal: Portal, http: Request) -> Response:
         "night.html",
         found=found,
         visible=visible,
+        directory=portal.night.directory,
         parties=_parties(*found.get("streams", (None,))[:1]),
         replayed=_replayed(found),
         threads=[(one, missing(one)) for one in threads],
