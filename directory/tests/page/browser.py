@@ -9,7 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe")
+ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"),
+    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
+)
 
 
 class Browser:

@@ -37,7 +37,7 @@ def fill_night(bootstrap: str) -> None:
         write_account(writer, account)
     for source in (f"{SIM}[0]@3", "night.avro"):
         bury(writer, source, HOSTILE)
-    counted = {name: 10 for name in ("version", "evaluated", "passed", "faulted", "sent", "capped", "cpu")}
+    counted = dict.fromkeys(("version", "evaluated", "passed", "faulted", "sent", "capped", "cpu"), 10)
     stats = counted | {"owner": "ann", "name": "bright", "way": "rows", "lane": "slow", "behind_s": 71.0}
     stats |= {"since": 0, "time": 0}
     writer.write(seen("ann"), SEEN.encode(stats | {"delay_p50": 0.25}), key=b"bright", partition=0)

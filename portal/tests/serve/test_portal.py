@@ -190,6 +190,13 @@ def test_browsers_run_nothing_but_ours(http: httpx.Client) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_the_sky_view_may_fetch_images_only_where_they_are_asked_for(http: httpx.Client) -> None:
+    rules = "Content-Security-Policy"
+    assert "https:" not in http.get("/sky/view?ra=10&dec=-20").headers[rules]
+    assert "connect-src 'self' data: https://*.unistra.fr" in http.get("/sky/view?tiles=1").headers[rules]
+    assert http.get("/sky/view?dec=91").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("path", "status", "word"),
     [

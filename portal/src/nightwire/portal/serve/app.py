@@ -5,6 +5,7 @@ from functools import partial
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -43,6 +44,7 @@ PAGES: Mapping[str, Answering] = {
     "/object/{survey}/{name:path}": pages.of_name,
     "/find": pages.search,
     "/sky": pages.sky,
+    "/sky/view": pages.sky_view,
     "/night": night.night,
     "/api": pages.about_api,
 }
@@ -70,7 +72,7 @@ def application(portal: Portal, answered: Counter, streams: Streams) -> Starlett
 
 
 class _Safe:
-    """Adds `SAFE` to every answer."""
+    """Adds `SAFE` to every answer, but for what that says itself."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -80,8 +82,9 @@ class _Safe:
     ) -> None:
         async def safely(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
-                more = [(name.lower().encode(), text.encode()) for name, text in SAFE.items()]
-                message["headers"] = [*message.get("headers", ()), *more]  # type: ignore[misc]  # ASGI's own
+                own = MutableHeaders(scope=message)  # type: ignore[arg-type]  # ASGI's own
+                for name, text in SAFE.items():
+                    own.setdefault(name, text)
             await send(message)
 
         await self._app(scope, receive, safely)

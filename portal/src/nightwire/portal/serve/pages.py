@@ -3,6 +3,7 @@
 import json
 import time
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,7 +22,17 @@ from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
-from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, is_whole, listed, of_object
+from nightwire.portal.serve.portal import (
+    PAGE,
+    Portal,
+    chosen,
+    classified,
+    find,
+    is_whole,
+    listed,
+    number,
+    of_object,
+)
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import VOEVENTS
 
@@ -31,6 +42,18 @@ SHADES = 8
 """Shades of the sky map."""
 SMALLEST = 1.5
 """Smallest circle that is seen on a map of the sky. [deg]"""
+
+
+ALADIN = files("nightwire.portal") / "static" / "vendor" / "aladin.js"
+"""Made by `make portal-assets`."""
+VIEW = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "worker-src blob:; connect-src 'self' data: {0}; img-src 'self' data: blob: {0}; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+"""What a browser may do with the sky view: Aladin Lite is WebAssembly with a style sheet in it."""
+TILES = "https://*.unistra.fr https://*.u-strasbg.fr"
+"""Where surveys' images come from, for who asks for them."""
 
 
 @cache
@@ -160,6 +183,21 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
         shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
         found.append({"cell": cell, "count": count, "shade": shade, "points": _points(outline)})
     return found
+
+
+async def sky_view(portal: Portal, http: Request) -> Response:
+    """Show a place on the sky by Aladin Lite, where that is bundled, else on the map."""
+    await portal.visible(http)
+    ra, dec, field = (
+        number(http, "ra", 0, 0, 360),
+        number(http, "dec", 0, -90, 90),
+        number(http, "fov", 180, 0.001, 360),
+    )
+    tiles = "tiles" in http.query_params
+    values = {"ra": ra, "dec": dec, "field": field, "tiles": tiles, "bundled": ALADIN.is_file()}
+    page = render(portal, "view.html", **values, circle=_points(circle(ra, dec, SMALLEST)))
+    page.headers["Content-Security-Policy"] = VIEW.format(TILES if tiles else "")
+    return page
 
 
 async def about_api(portal: Portal, http: Request) -> Response:
