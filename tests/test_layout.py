@@ -114,7 +114,7 @@ ORDER = {
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
-        "gate model pictures",
+        "gate matches model night pictures",
         "archive",
         "records",
         "exports following",

@@ -11,6 +11,7 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
 from nightwire.portal.gate import Gate, RateLimit
+from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
@@ -84,6 +85,12 @@ class Portal:
             SchemaError: The record there is no alert.
         """
         return await run_in_threadpool(self.records.alert, place)
+
+    async def matched(self, row: Row) -> list[dict[str, Any]]:
+        """Return what the site's catalogues have where *row* is, as JSON has it."""
+        if self.catalogues is None or row.ra is None or row.dec is None:
+            return []
+        return [asdict(one) for one in await run_in_threadpool(matches, self.catalogues, row.ra, row.dec)]
 
     async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""
