@@ -12,7 +12,7 @@ from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
-from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
+from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
 from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
@@ -68,7 +68,7 @@ async def record(portal: Portal, http: Request) -> Response:
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
-    body = await run_in_threadpool(lambda: strip(portal.records.stamps(place)))
+    body = await run_in_threadpool(portal.records.strip, place)
     return Response(body, media_type="image/png", headers=FOREVER)
 
 
