@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 from pathlib import Path
 from urllib.parse import quote
 
@@ -118,6 +119,32 @@ def test_what_comes_in_is_put_in_front_until_the_list_is_paused(
     browser.evaluate("document.getElementById('pause').click()")
     browser.wait(f"{first} === '1700'")
     assert complaints(browser) == []
+
+
+@pytest.mark.proof
+def test_the_list_keeps_up_with_250_alerts_a_second(
+    browser: Browser, served: Served, bootstrap: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visit(browser, served, "live", width=1280, height=800)
+    before, written, behind = browser.evaluate("arrived"), 0, []
+    writer, start = Writer(producer(bootstrap)), time.monotonic()
+    alerts = [message(sim_alert(number)) for number in range(10_000, 10_250)]
+    while written < 5000:
+        for alert in alerts[written % 250 :][:25]:
+            writer.write(SIM, alert, partition=0, headers=[("survey", b"sim")])
+        written += 25
+        behind.append(written - (browser.evaluate("arrived") - before))
+        time.sleep(max(0.0, start + written / 250 - time.monotonic()))
+    writer.flush()
+    browser.wait(f"arrived - {before} === 5000")
+    browser.wait("[...document.images].slice(0, 8).every(one => one.complete && one.naturalWidth > 100)")
+    assert browser.evaluate("document.querySelector('#rows .name').textContent") == str(1000 + 10_249)
+    assert browser.evaluate("document.querySelectorAll('#rows tr').length") == 100
+    assert complaints(browser) == []
+    with capsys.disabled():
+        print(  # noqa: T201
+            f"behind, of 5,000 at 250/s: median {sorted(behind)[len(behind) // 2]}, most {max(behind)} alerts"
+        )
 
 
 def test_a_light_curve_is_drawn_in_flux_or_magnitude_and_read_as_a_table(
