@@ -6,19 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nightwire.archive.storage import PACKETS, Place, Table
-from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
-from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, check_complete, paced, percentiles
-from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
-from nightwire.benchmarks.workers.client import reader_process
+from nightwire.benchmarks.workers.alerts.due_times import percentiles
+from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
-TOPIC = "alerts.sim"
 POOL = 500
 """Distinct alerts."""
 VISITS, BURST, GAP = 3, 2.0, 3.0
@@ -39,14 +36,13 @@ class Disturbing(Experiment):
     def __init__(self, context: Context, cluster: Cluster, schedule: str) -> None:
         self.name = f"live-{schedule}"
         self._context, self._cluster, self._schedule = context, cluster, schedule
-        self._sent = 0
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let a visit through."""
         ensure_topics(
             self._cluster.bootstrap, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)]
         )
-        self._ready = ready_messages(make_pool(POOL))
+        self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(1)
 
     def run_once(self, kind: Kind) -> Figures:
@@ -60,24 +56,10 @@ class Disturbing(Experiment):
 
     def _through(self, visits: int) -> Figures:
         per_visit = int(BURST * self._context.size.rate)
-        with reader_process(self._context, self._cluster.bootstrap, [TOPIC], "bytes", note=True) as reader:
-            raw, dues, start = (
-                RawProducer(self._cluster.bootstrap, TOPIC),
-                DueTimes(),
-                time.monotonic() + LEAD,
-            )
-            wanted = (
-                start + n // per_visit * (BURST + GAP) + n % per_visit / self._context.size.rate
-                for n in range(visits * per_visit)
-            )
-            messages = cycled(self._ready, visits * per_visit, self._sent)
-            for message, (due, _late) in zip(messages, paced(wanted, raw.client), strict=True):
-                raw.send(message, dues.of(due))
-            raw.flush()
-            self._ends = dues.ends()
-            delays = dues.delays(reader.findings()["arrivals"], TOPIC)
-        self._sent += visits * per_visit
-        check_complete(len(delays), visits * per_visit)
+        delays = self._stream.delays(
+            n // per_visit * (BURST + GAP) + n % per_visit / self._context.size.rate
+            for n in range(visits * per_visit)
+        )
         return percentiles(f"live_{self._schedule}", delays)
 
     @contextmanager
@@ -95,7 +77,7 @@ class Disturbing(Experiment):
 
     def _await_archived(self, place: Place) -> None:
         deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)
-        while any((table.position((TOPIC, part)) or 0) < end for part, end in self._ends.items()):
+        while any((table.position((TOPIC, part)) or 0) < end for part, end in self._stream.ends.items()):
             if time.monotonic() > deadline:
                 raise RunError(f"not archived within {PATIENCE:g} s")
             time.sleep(0.1)
