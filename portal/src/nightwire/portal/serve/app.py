@@ -82,7 +82,7 @@ class _Safe:
     ) -> None:
         async def safely(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
-                own = MutableHeaders(scope=message)  # type: ignore[arg-type]  # ASGI's own
+                own = MutableHeaders(scope=message)
                 for name, text in SAFE.items():
                     own.setdefault(name, text)
             await send(message)

@@ -1,7 +1,7 @@
 """The night as a page, and by the API."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -42,7 +42,7 @@ async def of_night(portal: Portal, http: Request) -> Response:
     """Tell the state of the night, as far as who asks may see it."""
     _, found = await _answers(portal, http)
     replayed = _replayed(found)
-    forms = {
+    forms: dict[str, Callable[[Any], Any]] = {
         "accounts": lambda answer: answer.as_json(),
         "letters": lambda answer: [letter_record(one, one.number in replayed) for one in answer],
     }

@@ -195,8 +195,10 @@ async def sky_view(portal: Portal, http: Request) -> Response:
         number(http, "fov", 180, 0.001, 360),
     )
     tiles = "tiles" in http.query_params
-    values = {"ra": ra, "dec": dec, "field": field, "tiles": tiles, "bundled": ALADIN.is_file()}
-    page = render(portal, "view.html", **values, circle=_points(circle(ra, dec, SMALLEST)))
+    page = render(
+        portal, "view.html", ra=ra, dec=dec, field=field, tiles=tiles, bundled=ALADIN.is_file(),
+        circle=_points(circle(ra, dec, SMALLEST)),
+    )  # fmt: skip
     page.headers["Content-Security-Policy"] = VIEW.format(TILES if tiles else "")
     return page
 
