@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import Thread
 from typing import Any
 
@@ -36,6 +37,7 @@ MJD = 61_000.25
 SIM, FILTER = "alerts.sim", "filter.ann.bright"
 
 
+@cache
 def image_bytes(number: int = 0, *, wcs: bool = True) -> bytes:
     """Return a FITS file of 30 × 30 pixels, 0.2 arcsec each, north up and east to the left."""
     image = np.random.default_rng(number).normal(100.0, 5.0, (30, 30)).astype(np.float32)
@@ -71,7 +73,7 @@ def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]
             "psfFluxErr": 36.31,
         }
         alert["prvDiaForcedSources"] = [faint]
-    stamps = {f"cutout{name}": image_bytes(number) for name in ("Science", "Template", "Difference")}
+    stamps = {f"cutout{name}": image_bytes(number % 20) for name in ("Science", "Template", "Difference")}
     return alert | stamps
 
 
