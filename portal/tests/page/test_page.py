@@ -169,6 +169,13 @@ def test_a_light_curve_is_drawn_in_flux_or_magnitude_and_read_as_a_table(
     assert browser.evaluate("document.querySelectorAll('#numbers tbody tr').length") > 5
 
 
+def test_a_single_measurement_has_a_day_around_it(browser: Browser, served: Served) -> None:
+    browser.visit("about:blank")
+    browser.visit(f"{served.url}/object/sim/1099")
+    browser.wait(f"{LOADED} && document.querySelector('#curve canvas')")
+    assert browser.evaluate("plot.scales.x.max - plot.scales.x.min") == 2
+
+
 def test_dragging_zooms_and_a_button_shows_the_whole_again(browser: Browser, served: Served) -> None:
     visit(browser, served, "object", width=1280, height=800)
     browser.evaluate("document.getElementById('curve').scrollIntoView()")
