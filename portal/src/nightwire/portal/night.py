@@ -4,6 +4,7 @@ Asked where the commands ask: Kafka's topics, the directory's process, gateways'
 """
 
 import json
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from nightwire.consumers.admin import STAGE, DeadLetter, DeadLetterStore
-from nightwire.consumers.source import TopicError
 from nightwire.core.accounting import StageTotal, discrepancies, filters_together, lag, read_accounts, totals
 from nightwire.core.kafka import admin, end_offsets_at, read_to_end
-from nightwire.core.presence import SiteHttpError, ask_directory, request
+from nightwire.core.presence import ask_directory, request
 from nightwire.core.runtime import Endpoints, site_name
+from nightwire.schemas import MendableError
 from nightwire.schemas.records import SEEN
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, seen
+
+log = logging.getLogger("nightwire.portal")
 
 FRESH = 5.0
 """How long an answer holds. [s]"""
@@ -37,8 +40,6 @@ WHOSE = {
     "gateways": DIRECTORY,
 }
 """The topic that is to be read by who gets an answer."""
-AWAY = (KafkaException, TopicError, SiteHttpError, OSError, ValueError, KeyError)
-"""What an answer may fail with: Kafka or a process is away, or says what nobody understands."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,13 @@ class Question:
     def _look(self) -> None:
         try:
             self._answer, self._why = self._ask(), ""
-        except AWAY as error:
-            kafka = isinstance(error, KafkaException)
-            self._why = error.args[0].str() if kafka else str(error) or type(error).__name__
+        except KafkaException as error:
+            self._why = f"Kafka: {error.args[0].str()}"
+        except MendableError as error:
+            self._why = str(error)
+        except Exception as error:  # whatever it is: who looks is told
+            log.exception("a question about the night")
+            self._why = f"{type(error).__name__}: {error}"
         finally:
             self._at, self._thread = time.monotonic(), None
 

@@ -146,8 +146,8 @@ class Recent:
 
     def posts(self) -> list[Post]:
         """Return what threads show of the newest VOEvents, each once, newest first."""
-        with self._lock:
-            return list(dict.fromkeys(reversed(self._posts)))
+        with self._lock:  # several gateways may have written one
+            return list({(post.ivorn, post.version): post for post in self._posts}.values())[::-1]
 
     def _backward(self, topic: str) -> Iterator[Row]:
         return reversed(self._topics.get(topic, deque()))
