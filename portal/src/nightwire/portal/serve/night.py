@@ -1,6 +1,7 @@
 """The night as a page, and by the API."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from nightwire.schemas.topics import VOEVENTS, seen
 
 THREADS = 20
 """Most threads of VOEvents that are shown."""
+NOTHING = None, ""
 Answers = Mapping[str, tuple[Any, str]]
 
 
@@ -31,7 +33,7 @@ async def night(portal: Portal, http: Request) -> Response:
         found=found,
         visible=visible,
         directory=portal.night.directory,
-        parties=_parties(*found.get("streams", (None,))[:1]),
+        parties=_parties(found.get("streams", NOTHING)[0]),
         replayed=_replayed(found),
         threads=[(one, missing(one)) for one in threads],
         letter_lines=letter_lines,
@@ -73,21 +75,16 @@ async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answe
 
 def _replayed(found: Answers) -> set[int]:
     """Return the numbers of the dead letters that were replayed, as far as is known."""
-    accounted, _ = found.get("accounts", (None, ""))
+    accounted = found.get("accounts", NOTHING)[0]
     return accounted.replayed if accounted else set()
 
 
 def _parties(graph: Any) -> list[tuple[Any, list[str], list[str]]]:
     """Return each stream of the directory's graph, and the names of who writes and who reads it."""
-    if not graph:
-        return []
-    nodes = {one["id"]: one for one in graph["nodes"]}
-    return [
-        (
-            node,
-            [nodes[edge["from"]]["name"] for edge in graph["edges"] if edge["to"] == node["id"]],
-            [nodes[edge["to"]]["name"] for edge in graph["edges"] if edge["from"] == node["id"]],
-        )
-        for node in nodes.values()
-        if node["shape"] == "topic" and not node["own"]
-    ]
+    writers, readers = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    nodes = {one["id"]: one for one in graph["nodes"]} if graph else {}
+    for edge in graph["edges"] if graph else ():
+        writers[edge["to"]].append(nodes[edge["from"]]["name"])
+        readers[edge["from"]].append(nodes[edge["to"]]["name"])
+    streams = [one for one in nodes.values() if one["shape"] == "topic" and not one["own"]]
+    return [(one, writers[one["id"]], readers[one["id"]]) for one in streams]
