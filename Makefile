@@ -46,6 +46,7 @@ portal-assets:  ## by npm: what the portal's pages are made with, into its packa
 	@mkdir -p portal/src/nightwire/portal/static/vendor
 	@cd portal/assets/node_modules/uplot && cp dist/uPlot.iife.min.js dist/uPlot.min.css $(CURDIR)/portal/src/nightwire/portal/static/vendor/ \
 	  && cp LICENSE $(CURDIR)/portal/src/nightwire/portal/static/vendor/uPlot.LICENSE
+	@cp portal/assets/node_modules/aladin-lite/dist/aladin.js portal/src/nightwire/portal/static/vendor/
 
 test: setup  ## every test, with a real Kafka, a real Spark and real sockets
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

@@ -59,7 +59,7 @@ ORDER = {
     "core": [
         "runtime",
         "kafka",
-        "accounting catalogues datagrams presence",
+        "accounting catalogues datagrams presence voevents",
         "channels cli congestion subscriptions",
         "tls",
         "stack",
@@ -114,7 +114,7 @@ ORDER = {
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
-        "gate model pictures",
+        "gate matches model night pictures",
         "archive",
         "records",
         "exports following",
@@ -140,12 +140,12 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
-    "core/src/nightwire/core": 14,
+    "core/src/nightwire/core": 15,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
     "multicast/src/nightwire/multicast": 15,
-    "benchmarks/src/nightwire/benchmarks/scenarios": 16,
+    "benchmarks/src/nightwire/benchmarks/scenarios": 18,
 }
 """Rooms that the design gives more sub-packages than that."""
 

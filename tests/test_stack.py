@@ -187,6 +187,22 @@ def test_an_owner_sees_his_filters_at_work(stack: Stack) -> None:
     assert "live filters" in stack.run("filter", "top", "--once")
 
 
+def test_the_portal_says_what_the_commands_say(stack: Stack) -> None:
+    url = stack.status()["endpoints"]["portal"]
+
+    def night() -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{url}/api/night", timeout=60).json()
+        return {name: one["answer"] for name, one in found.items()}
+
+    until(lambda: bool(night()["gateways"]), "the directory knows the gateway")
+    found = night()
+    assert {one["stage"]: one["read"] for one in found["accounts"]["stages"]}["producer"] == 200
+    assert {f"filter.{one['owner']}.{one['name']}" for one in found["filters"]} == set(TOPICS)
+    assert found["letters"] == []
+    assert "alerts.sim" in {one["name"] for one in found["streams"]["nodes"]}
+    assert [one["role"] for one in found["gateways"][0]["listening"]][:1] == ["authors"]
+
+
 LITTLE = """
 title = "The Little Telescope"
 [ids]

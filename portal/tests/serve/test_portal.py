@@ -142,14 +142,15 @@ def test_live_lists_hear_what_comes_in_and_count_what_is_not_shown(served: Serve
 def test_a_live_list_goes_on_where_it_was(served: Served) -> None:
     number = served.portal.recent.newest_number - 3
     with httpx.stream(
-        "GET", f"{served.url}/api/live", headers={"Last-Event-ID": str(number)}, timeout=60
+        "GET", f"{served.url}/api/live?strips", headers={"Last-Event-ID": str(number)}, timeout=60
     ) as answer:
         (data,) = (
             line
             for line in (next(lines) for lines in [answer.iter_lines()] for _ in range(5))
             if 'rows"' in line
         )
-    assert len(json.loads(data.removeprefix("data: "))["rows"]) == 3
+    rows = json.loads(data.removeprefix("data: "))["rows"]
+    assert [row["strip"][:30] for row in rows] == ["data:image/png;base64,iVBORw0K"] * 3
 
 
 def attributes(page: str) -> set[str]:
@@ -188,6 +189,13 @@ def test_browsers_run_nothing_but_ours(http: httpx.Client) -> None:
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_the_sky_view_may_fetch_images_only_where_they_are_asked_for(http: httpx.Client) -> None:
+    rules = "Content-Security-Policy"
+    assert "https:" not in http.get("/sky/view?ra=10&dec=-20").headers[rules]
+    assert "connect-src 'self' data: https://*.unistra.fr" in http.get("/sky/view?tiles=1").headers[rules]
+    assert http.get("/sky/view?dec=91").status_code == 400
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,12 @@ def portal() -> None:
     default="",
     help="Ask this archive for what Kafka has forgotten.  [default: the running stack's, if any]",
 )
+@click.option(
+    "--directory",
+    metavar="URL",
+    default="",
+    help="Ask this directory who is there.  [default: the running stack's, if any]",
+)
 def serve(
     bootstrap: str | None,
     registry: str | None,

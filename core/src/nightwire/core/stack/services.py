@@ -187,6 +187,7 @@ def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | 
 def _portal(where: Sequence[str], ports: Mapping[str, int], public: Public | None) -> list[str]:
     """Return the words of the portal."""
     words = ["portal", "serve", *where, "--port", str(ports["portal"])]
+    words += ["--directory", f"http://127.0.0.1:{ports['directory']}"]
     words += ["--archive", f"http://127.0.0.1:{ports['archive']}"] if "archive" in ports else []
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("portal", public, ports) if public else [])

@@ -5,6 +5,7 @@ from functools import partial
 
 from prometheus_client import Counter
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
@@ -14,7 +15,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve import api, pages
+from nightwire.portal.serve import api, night, pages
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.openapi import ENDPOINTS, document
 from nightwire.portal.serve.portal import Portal
@@ -23,7 +24,7 @@ from nightwire.schemas.serving import RefusedError, hung_up, refusal
 
 SAFE: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -43,6 +44,8 @@ PAGES: Mapping[str, Answering] = {
     "/object/{survey}/{name:path}": pages.of_name,
     "/find": pages.search,
     "/sky": pages.sky,
+    "/sky/view": pages.sky_view,
+    "/night": night.night,
     "/api": pages.about_api,
 }
 
@@ -53,7 +56,8 @@ def application(portal: Portal, answered: Counter, streams: Streams) -> Starlett
     async def openapi(_portal: Portal, _http: Request) -> Response:
         return JSONResponse(document(portal.site))
 
-    answers: dict[str, Answering] = {one.path: getattr(api, one.name, streams.answer) for one in ENDPOINTS}
+    named = {**vars(night), **vars(api), "live": streams.answer}
+    answers: dict[str, Answering] = {one.path: named[one.name] for one in ENDPOINTS}
     answers |= {"/api/openapi.json": openapi, **PAGES}
     routes: list[Route | Mount] = [
         Route(path, partial(_respond, portal, answer, answered), methods=["GET"])
@@ -68,7 +72,7 @@ def application(portal: Portal, answered: Counter, streams: Streams) -> Starlett
 
 
 class _Safe:
-    """Adds `SAFE` to every answer."""
+    """Adds `SAFE` to every answer, but for what that says itself."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -78,8 +82,9 @@ class _Safe:
     ) -> None:
         async def safely(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
-                more = [(name.lower().encode(), text.encode()) for name, text in SAFE.items()]
-                message["headers"] = [*message.get("headers", ()), *more]  # type: ignore[misc]  # ASGI's own
+                own = MutableHeaders(scope=message)
+                for name, text in SAFE.items():
+                    own.setdefault(name, text)
             await send(message)
 
         await self._app(scope, receive, safely)

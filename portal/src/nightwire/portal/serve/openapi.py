@@ -13,6 +13,7 @@ TEXTS = {
     "most": "Most alerts in the answer.",
     "before": "Only what came in before the alert of this number.",
     "after": "Begin behind the alert of this number.",
+    "strips": "Each row with its stamps, as a data URL.",
     "format": "Form of the answer.",
     "bytes": "base64: with the stamps.",
     "stretch": "asinh, linear (both between ZScale's limits) or minmax.",
@@ -49,7 +50,7 @@ ENDPOINTS = (
     Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*SEVERAL, "most", "before")),
     Endpoint(
         "/api/live", "live", "What comes in: the newest of each 250 ms, the rest counted.",
-        ("text/event-stream",), (*SEVERAL, "most", "after"),
+        ("text/event-stream",), (*SEVERAL, "most", "after", "strips"),
     ),
     Endpoint(f"/api/object/{NAME}", "of_name", "Recent alerts and light curve of an object or alert."),
     Endpoint(
@@ -62,6 +63,7 @@ ENDPOINTS = (
         f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
+    Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
     Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
     Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",

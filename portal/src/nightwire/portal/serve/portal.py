@@ -8,11 +8,14 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.consumers import ReceivedAlert
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
 from nightwire.portal.gate import Gate, RateLimit
+from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
+from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
@@ -38,10 +41,12 @@ class Portal:
         recent: The newest alerts.
         records: Fetches them from Kafka.
         gate: Who may see what.
-        limit: How much an address may ask.
         topics: Names those that are read.
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
+        limit: How much an address may ask.
+        night: Answers about the state of the night.
+        catalogues: Those that objects are matched with; None: there are none.
     """
 
     recent: Recent
@@ -51,6 +56,8 @@ class Portal:
     trouble: Callable[[], str]
     site: str
     limit: RateLimit = field(default_factory=RateLimit)
+    night: Night = field(kw_only=True)
+    catalogues: CatalogueStore | None = None
 
     async def visible(self, http: Request) -> frozenset[str]:
         """Return the topics that who asks may read.
@@ -78,6 +85,12 @@ class Portal:
             SchemaError: The record there is no alert.
         """
         return await run_in_threadpool(self.records.alert, place)
+
+    async def matched(self, row: Row) -> list[dict[str, Any]]:
+        """Return what the site's catalogues have where *row* is, as JSON has it."""
+        if self.catalogues is None or row.ra is None or row.dec is None:
+            return []
+        return [asdict(one) for one in await run_in_threadpool(matches, self.catalogues, row.ra, row.dec)]
 
     async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""

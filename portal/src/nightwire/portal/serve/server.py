@@ -2,11 +2,12 @@
 
 import logging
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from nightwire.core.catalogues import catalogues_here
 from nightwire.core.kafka import identity
 from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, site_name
@@ -14,6 +15,7 @@ from nightwire.portal.archive import Archive
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent
+from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
@@ -38,6 +40,7 @@ class Settings:
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
         archive: URL of the archive; empty: the one that *where* names, if any.
+        directory: URL of the directory, likewise.
     """
 
     where: Endpoints
@@ -50,6 +53,7 @@ class Settings:
     keep: int = 20_000
     last: int = 500
     archive: str = ""
+    directory: str = ""
 
 
 def serve(settings: Settings) -> None:
@@ -58,7 +62,8 @@ def serve(settings: Settings) -> None:
     Raises:
         TLSError: The door's certificate cannot be used.
     """
-    where, collected, stamps = settings.where, CollectorRegistry(), StampCache()
+    collected, stamps = CollectorRegistry(), StampCache()
+    where = replace(settings.where, directory=settings.directory or settings.where.directory)
     recent, own = Recent(settings.keep), identity(where.kafka)
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
     past = settings.archive or where.archive
@@ -66,7 +71,10 @@ def serve(settings: Settings) -> None:
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
     access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
     gate = Gate(access, settings.public)
-    portal = Portal(recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name())
+    portal = Portal(
+        recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name(),
+        night=Night(where), catalogues=catalogues_here(),
+    )  # fmt: skip
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)
     streams.ending = lambda: any(server.should_exit for server in servers)
