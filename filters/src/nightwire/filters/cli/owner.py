@@ -90,7 +90,8 @@ if TYPE_CHECKING:
 @click.option("--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along.")
 @click.option(
     "--notify", default="", metavar="URL",
-    help="Post each alert that passes to this address, by a flow; needs a worker (`nightwire flow serve`).",
+    help="Post each alert that passes to this address, or mail it (mailto:…), by a flow; needs a worker "
+    "(`nightwire flow serve`).",
 )  # fmt: skip
 @click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from nightwire.schemas.serving.logins import Login, Token, login_of
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
+    from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
 __all__ = [
+    "TRIES",
+    "WINDOW",
     "KafkaAccess",
     "KafkaSilentError",
     "Login",
@@ -29,6 +32,7 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "Tries",
     "body_of",
     "hung_up",
     "load_identity",
@@ -54,7 +58,10 @@ __getattr__ = on_demand(
         "ServerTLS": "tls",
         "TLSDoor": "listeners",
         "TLSError": "tls",
+        "TRIES": "tries",
         "Token": "logins",
+        "Tries": "tries",
+        "WINDOW": "tries",
         "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",

@@ -1,0 +1,61 @@
+"""Who asks Kafka: the owner himself, so that he gets what Kafka lets him."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from confluent_kafka import KafkaException
+
+from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, speaking_for
+from nightwire.filters.authoring import NoAnswerError
+from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
+
+Asked, Answer = ParamSpec("Asked"), TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """An owner of filters.
+
+    Attributes:
+        name: His name.
+        bootstrap: Kafka's address, for him.
+        client: librdkafka's properties by which he enters; none where Kafka asks nobody.
+        token: What he shows in place of a password, until when it holds, and whom it names.
+    """
+
+    name: str
+    bootstrap: str
+    client: dict[str, str]
+    token: tuple[str, float, str] | None = None
+
+    @classmethod
+    def of(cls, login: Login | Token, access: KafkaAccess, bootstrap: str) -> "Owner":
+        """Return who signs in by *login* at the Kafka at *bootstrap*."""
+        if not access.demanded:
+            return cls(login.name, bootstrap, {})
+        *_, client = access.clients(login)
+        texts = {name: value for name, value in client.items() if name != "oauth_cb"}
+        shown = (login.text, login.expires, login.name) if isinstance(login, Token) else None
+        return cls(login.name, texts.pop("bootstrap.servers", bootstrap), texts, shown)
+
+    def ask(
+        self, question: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs
+    ) -> Answer:
+        """Return the answer to a question that is asked as this owner.
+
+        Raises:
+            RefusedError: Kafka does not let him, or does not answer; or the engine does not.
+        """
+        try:
+            with speaking_for(self._principal()):
+                return question(*asked, **named)
+        except KafkaException as error:
+            status = 403 if error.args[0].code() in REFUSALS else 503
+            raise RefusedError(status, f"Kafka: {error.args[0].str()}") from error
+        except (DeliveryError, NoAnswerError) as error:
+            raise RefusedError(503, str(error)) from error
+
+    def _principal(self) -> Principal:
+        shown: dict[str, Any] = {"oauth_cb": lambda _config: self.token} if self.token else {}
+        return Principal(self.name, {**self.client, **shown})
