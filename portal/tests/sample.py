@@ -18,6 +18,7 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
 from nightwire.portal.archive import Archive
+from nightwire.portal.filters import Desk
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
@@ -146,9 +147,9 @@ def serving(
     recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
-    portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit()
-    )
+    desk = Desk(where, gate.access, "secret")
+    read, trouble = (lambda: follower.topics), (lambda: follower.trouble)
+    portal = Portal(recent, kept, gate, read, trouble, "test", desk, limit or RateLimit())
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit

@@ -141,7 +141,7 @@ def identity(bootstrap: str) -> dict[str, Any]:
 
 def asks_for_passwords(bootstrap: str) -> bool:
     """Return whether we enter this Kafka with a name and a password, or a token."""
-    return identity(bootstrap).get("security.protocol", "").upper().startswith("SASL")
+    return str(identity(bootstrap).get("security.protocol", "")).upper().startswith("SASL")
 
 
 def principal(bootstrap: str) -> str:
@@ -188,7 +188,9 @@ def consumer(
         overrides: librdkafka properties with ``_`` for ``.``.
     """
     known = identity(bootstrap) if client is None else client
-    group = group or _default_group(principal(bootstrap) if client is None else client.get("sasl.username", ""))
+    group = group or _default_group(
+        principal(bootstrap) if client is None else client.get("sasl.username", "")
+    )
     told = _telling(on_error) | dict(known)
     return Consumer(
         CONSUMER | told | {"bootstrap.servers": bootstrap, "group.id": group} | _dotted(overrides)

@@ -54,5 +54,7 @@ def flow_text(flow: str, topic: str, begin: str, url: str) -> str:
     """Return a flow that sends on what comes in *topic*, as TOML; JSON's texts are TOML's too."""
     source = f"[sources.passed]\ntopic = {json.dumps(topic)}\nbegin = {json.dumps(begin)}\n"
     scheme, _, person = url.partition(":")
-    how = f'"email"\nto = {json.dumps(person)}' if scheme == "mailto" else f'"webhook"\nurl = {json.dumps(url)}'
+    how = (
+        f'"email"\nto = {json.dumps(person)}' if scheme == "mailto" else f'"webhook"\nurl = {json.dumps(url)}'
+    )
     return f'name = {json.dumps(flow)}\n{source}[stones.hook]\nfrom = "passed"\nkind = {how}\n'

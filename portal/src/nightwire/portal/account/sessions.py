@@ -38,14 +38,17 @@ class Sessions:
 
     Args:
         clock: Gives the time. [s, any steady clock]
+
+    Attributes:
+        secret: Signs their cookies.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+        self.secret, self._clock = secrets.token_urlsafe(32), clock
         self._known: OrderedDict[str, Session] = OrderedDict()
 
     def begin(self, http: Request, login: Login | Token) -> None:
-        """Let the browser that asks be *login* from now on, under a number that nobody knew before."""
+        """Let the browser that asks be *login* from now on, under a number that nobody knew."""
         self.end(http)
         now, number = self._clock(), secrets.token_urlsafe(32)
         life = min(LONGEST, login.expires - time.time()) if isinstance(login, Token) else LONGEST

@@ -10,7 +10,8 @@ from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, speaking_fo
 from nightwire.filters.authoring import NoAnswerError
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
-Asked, Answer = ParamSpec("Asked"), TypeVar("Answer")
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,7 @@ class Owner:
         shown = (login.text, login.expires, login.name) if isinstance(login, Token) else None
         return cls(login.name, texts.pop("bootstrap.servers", bootstrap), texts, shown)
 
-    def ask(
-        self, question: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs
-    ) -> Answer:
+    def ask(self, question: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs) -> Answer:
         """Return the answer to a question that is asked as this owner.
 
         Raises:

@@ -19,6 +19,7 @@ from typing import Any
 
 from nightwire.filters.authoring import JudgedAlert, light_curve_svg, text_submission, try_on_recent
 from nightwire.filters.language import FilterError
+from nightwire.filters.sandbox import Strength
 from nightwire.portal.filters.owner import Owner
 from nightwire.portal.pictures import strip
 from nightwire.schemas import MendableError
@@ -103,7 +104,7 @@ class Question:
     of_last_night: bool
     registry: str | None
     archive: str | None
-    strength: str
+    strength: Strength
 
 
 def tried(owner: Owner, question: Question) -> Tried:
@@ -115,14 +116,18 @@ def tried(owner: Owner, question: Question) -> Tried:
     """
     asked = json.dumps([asdict(owner), asdict(question)]).encode()
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
-    kept |= {name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ}
+    kept |= {
+        name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ
+    }
     kept |= {"NIGHTWIRE_ARCHIVE_HTTP": question.archive} if question.archive else {}
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(COMMAND, env=kept, start_new_session=True, **pipes) as child:
         try:
             out, complaint = child.communicate(asked, WALL_S)
         except subprocess.TimeoutExpired as error:
-            raise FilterError(f"the trial was not done within {WALL_S:g} s: try it on fewer alerts") from error
+            raise FilterError(
+                f"the trial was not done within {WALL_S:g} s: try it on fewer alerts"
+            ) from error
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)

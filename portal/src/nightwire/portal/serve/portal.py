@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.filters import Desk, Owner
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
@@ -42,6 +43,7 @@ class Portal:
         topics: Names those that are read.
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
+        desk: Takes owners' wishes about their filters.
     """
 
     recent: Recent
@@ -50,6 +52,7 @@ class Portal:
     topics: Callable[[], Sequence[str]]
     trouble: Callable[[], str]
     site: str
+    desk: Desk
     limit: RateLimit = field(default_factory=RateLimit)
 
     async def visible(self, http: Request) -> frozenset[str]:
@@ -60,6 +63,15 @@ class Portal:
         """
         self.limit.check(http)
         return await self.gate.visible(http, self.topics())
+
+    async def owner(self, http: Request) -> Owner:
+        """Return the owner of filters who asks.
+
+        Raises:
+            RefusedError: Nobody is signed in, or nobody who has filters; or he asks too much.
+        """
+        self.limit.check(http)
+        return self.desk.owner(await self.gate.user(http))
 
     async def may_see(self, http: Request, topic: str) -> None:
         """Do nothing where who asks may read *topic*.
