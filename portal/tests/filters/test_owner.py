@@ -10,7 +10,9 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 BRIGHT = "def keep(alert):\n    return alert.snr > 10 and alert.magnitude < 21\n"
 
 
-def fill(http: httpx.Client, action: str, text: str = BRIGHT, language: str = "python", **more: str) -> httpx.Response:
+def fill(
+    http: httpx.Client, action: str, text: str = BRIGHT, language: str = "python", **more: str
+) -> httpx.Response:
     """Fill in the editor, and press one of its buttons."""
     form = {"token": token_in(http.get("/filters/new").text), "survey": "sim", "language": language}
     return http.post("/filters/new", data={**form, "text": text, "action": action, "last": "300", **more})

@@ -149,8 +149,8 @@ def _answered(answer: Mapping[str, Any]) -> Tried:
 
 def main() -> None:
     """Try what standard input asks for; print what came out, or why it is refused."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))  # the sandbox sets its own
     who, what = json.loads(sys.stdin.buffer.read())
     answer: dict[str, Any] = {"reasons": [], "status": 0}
     owner = Owner(**who)

@@ -24,7 +24,7 @@ async def filters(portal: Portal, http: Request) -> Response:
 
 async def filter_of_name(portal: Portal, http: Request) -> Response:
     """Tell one version of a filter."""
-    version = number_of(http.query_params.get("version", ""))
+    version = number_of(http.query_params.get("version"))
     shown = await asked_of(await portal.owner(http), questions.shown, http.path_params["name"], version)
     return _json(shown.json())
 
@@ -64,7 +64,7 @@ async def submit_filter(portal: Portal, http: Request) -> Response:
 async def change_filter(portal: Portal, http: Request) -> Response:
     """Enable, disable or remove a filter, or roll it back."""
     said, owner, where = await _said(http), await portal.owner(http), http.path_params
-    wish = (where["name"], where["action"], number_of(said.get("version", "")))
+    wish = (where["name"], where["action"], number_of(said.get("version")))
     return _outcome(await run_in_threadpool(portal.desk.changed, owner, *wish))
 
 

@@ -32,6 +32,10 @@ BEGINNING = {
     "sql": "magnitude < 20 AND snr > 10",
 }
 """A filter to begin with, in each language."""
+CAP = 20
+"""Most alerts a visit, unless it is said."""
+FIELDS = ("name", "text", "language", "survey", "cap", "choice", "notify", "last", "last_night")
+"""Fields of the editor's form."""
 
 
 async def mine(portal: Portal, http: Request) -> Response:
@@ -39,7 +43,7 @@ async def mine(portal: Portal, http: Request) -> Response:
     owner = await portal.owner(http)
     wanted = http.query_params.get("q", "")[:40]
     rows = [one for one in await asked_of(owner, questions.listed) if wanted in one["name"]]
-    number = number_of(http.query_params.get("page", ""))
+    number = number_of(http.query_params.get("page"))
     page, pages = rows[number * PAGE : (number + 1) * PAGE], -(-len(rows) // PAGE)
     found: dict[str, Any] = {
         "rows": page,
@@ -57,11 +61,11 @@ async def one(portal: Portal, http: Request) -> Response:
     done, asked = None, http.query_params
     if http.method == "POST":
         form = await form_of(http)
-        wish = (form.get("action", ""), number_of(form.get("version", "")))
+        wish = (form.get("action", ""), number_of(form.get("version")))
         done = await run_in_threadpool(portal.desk.changed, owner, name, *wish)
-    shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version", "")))
+    shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version")))
     before = next((number for number in shown.versions if number < shown.version), shown.version)
-    against = await asked_of(owner, questions.shown, name, number_of(asked.get("against", "")) or before)
+    against = await asked_of(owner, questions.shown, name, number_of(asked.get("against")) or before)
     values: dict[str, Any] = {
         "log": await asked_of(owner, questions.told, name),
         "cut": await asked_of(owner, questions.cut_off, name),
@@ -77,12 +81,11 @@ async def write(portal: Portal, http: Request) -> Response:
     surveys = sorted(
         topic.removeprefix("alerts.") for topic in portal.topics() if topic.startswith("alerts.")
     )
-    values: dict[str, Any] = {"surveys": surveys, "reasons": [], "tried": None, "done": None, "most": MOST}
+    values: dict[str, Any] = {"most": MOST, "last": LAST, "cap": CAP}
+    values |= {"surveys": surveys, "reasons": [], "tried": None, "done": None}
     if http.method == "GET":
-        return _page(
-            portal, http, owner, "editor.html", **values, asked=await _beginning(owner, http, surveys)
-        )
-    form = await form_of(http)
+        return _page(portal, http, owner, "editor.html", **values, asked=await _beginning(owner, http))
+    form = dict.fromkeys(FIELDS, "") | await form_of(http)
     status = 200
     try:
         values |= await _wished(portal, owner, form)
@@ -101,9 +104,9 @@ async def _wished(portal: Portal, owner: Owner, form: dict[str, str]) -> dict[st
 
 async def tried(portal: Portal, owner: Owner, wish: Wish, asked: Mapping[str, Any]) -> Tried:
     """Return the trial of a filter on as many alerts as are *asked* for."""
-    last, night = number_of(asked.get("last", "")) or LAST, bool(asked.get("last_night"))
-    if last > MOST:
-        raise RefusedError(400, f"a filter is tried on {MOST} alerts at most")
+    last, night = number_of(asked.get("last"), LAST), bool(asked.get("last_night"))
+    if not 1 <= last <= MOST:
+        raise RefusedError(400, f"a filter is tried on 1 to {MOST} alerts")
     return await run_in_threadpool(partial(portal.desk.tried, of_last_night=night), owner, wish, last)
 
 
@@ -113,8 +116,8 @@ def wish_of(asked: Mapping[str, Any]) -> Wish:
     Raises:
         RefusedError: 400: it is none.
     """
-    language, choice = asked.get("language", "python"), asked.get("choice", "first")
-    cap = number_of(asked.get("cap", 20))
+    language, choice = asked.get("language") or "python", asked.get("choice") or "first"
+    cap = number_of(asked.get("cap"), CAP)
     texts = {name: asked.get(name, "") for name in ("text", "survey", "notify")}
     if language not in BEGINNING or choice not in ("first", "best"):
         raise RefusedError(400, "language is python or sql, choice is first or best")
@@ -123,15 +126,16 @@ def wish_of(asked: Mapping[str, Any]) -> Wish:
     return Wish(language, texts["text"], texts["survey"], cap, choice, texts["notify"].strip())
 
 
-async def _beginning(owner: Owner, http: Request, surveys: list[str]) -> dict[str, str]:
+async def _beginning(owner: Owner, http: Request) -> dict[str, str]:
     """Return what stands in the editor at first: a version of a filter, or one to begin with."""
-    asked = http.query_params
+    asked, blank = http.query_params, dict.fromkeys(FIELDS, "")
     if name := asked.get("name"):
-        shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version", "")))
+        shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version")))
         kept = {key: str(shown.record[key]) for key in ("survey", "cap", "choice")}
-        return {"language": shown.language, "text": shown.record["source"], "name": name, **kept}
+        own = {"language": shown.language, "text": shown.record["source"], "name": name}
+        return {**blank, **kept, **own}
     language = "sql" if asked.get("language") == "sql" else "python"
-    return {"language": language, "text": BEGINNING[language], "survey": asked.get("survey", "")}
+    return {**blank, "language": language, "text": BEGINNING[language], "survey": asked.get("survey", "")}
 
 
 async def shared(portal: Portal, http: Request) -> Response:
@@ -146,9 +150,18 @@ async def asked_of(owner: Owner, question: Callable[..., Answer], *asked: Any) -
     return await run_in_threadpool(owner.ask, question, owner.bootstrap, owner.name, *asked)
 
 
-def number_of(text: Any) -> int:
-    """Return a whole number that is none below 0; 0 for anything else."""
-    return int(text) if str(text).isdecimal() and len(str(text)) < 7 else 0
+def number_of(said: Any, otherwise: int = 0) -> int:
+    """Return a whole number that is none below 0; *otherwise* where nothing is said.
+
+    Raises:
+        RefusedError: 400: it is none.
+    """
+    text = "" if said is None else str(said)
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise RefusedError(400, f"{text[:40]!r} is no whole number from 0 on")
+    return int(text)
 
 
 def _page(
