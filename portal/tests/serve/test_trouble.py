@@ -12,6 +12,7 @@ from starlette.requests import Request
 
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import following
+from nightwire.portal.filters import Desk
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent, Row
@@ -28,7 +29,9 @@ ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, (
 def portal_of(recent: Recent, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
     kept = Records(Endpoints("127.0.0.1:1", ""), StampCache(), None)
-    return Portal(recent, kept, Gate(access or KafkaAccess({})), lambda: [SIM], lambda: "", "test")
+    where, gate = Endpoints("127.0.0.1:1", ""), Gate(access or KafkaAccess({}))
+    desk = Desk(where, gate.access, "secret")
+    return Portal(recent, kept, gate, lambda: [SIM], lambda: "", "test", desk)
 
 
 def asked(query: str = "", **path: str) -> Request:

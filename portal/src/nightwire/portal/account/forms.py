@@ -28,7 +28,7 @@ def check_token(http: Request, given: str) -> None:
         RefusedError: 403: another site sent this, or the session has ended.
     """
     wanted = http.session.get(TOKEN, "")
-    if not wanted or not hmac.compare_digest(wanted.encode(), given.encode()):
+    if not wanted or not hmac.compare_digest(wanted.encode(), given.encode(errors="replace")):
         raise RefusedError(403, "this form is too old, or not ours: load the page anew and send it again")
 
 
