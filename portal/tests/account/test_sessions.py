@@ -76,7 +76,11 @@ def test_a_form_without_the_browsers_token_is_refused(given: str) -> None:
 
 def test_a_form_is_read_as_a_browser_sends_it() -> None:
     body = b"token=t&text=one%0D%0Atwo+%C3%A9&name="
-    assert asyncio.run(form_of(asked({"token": "t"}, body))) == {"token": "t", "text": "one\ntwo é", "name": ""}
+    assert asyncio.run(form_of(asked({"token": "t"}, body))) == {
+        "token": "t",
+        "text": "one\ntwo é",
+        "name": "",
+    }
     for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
         with pytest.raises(RefusedError):
             asyncio.run(form_of(asked({"token": "t"}, wrong)))

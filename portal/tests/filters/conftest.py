@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -52,6 +53,21 @@ def sign_in(http: httpx.Client, name: str, password: str, **more: str) -> httpx.
     token = token_in(http.get("/sign-in?next=/filters").text)
     form = {"token": token, "name": name, "password": password, "next": "/filters", **more}
     return http.post("/sign-in", data=form)
+
+
+def follow(browser: Browser, condition: str) -> None:
+    """Wait until *condition*, in JavaScript, holds on this page or the one it leads to."""
+    deadline = time.monotonic() + 120
+    while not _holds(browser, condition):
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.1)  # polling a condition
+
+
+def _holds(browser: Browser, condition: str) -> bool:
+    try:
+        return bool(browser.evaluate(f"!!({condition})"))
+    except AssertionError:  # it went to the next page while it was asked
+        return False
 
 
 def write_night(bootstrap: str) -> None:

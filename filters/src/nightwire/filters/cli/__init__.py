@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.filters.cli.notify import check_url, notify
+    from nightwire.filters.cli.notify import check_url, notify_owner
     from nightwire.filters.cli.queries import (
         ListedFilter,
         LogEntry,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "check_url": "notify",
-    "notify": "notify",
+    "notify_owner": "notify",
     **dict.fromkeys(("ListedFilter", "LogEntry", "filter_log", "last_notices"), "queries"),
     **dict.fromkeys(("listed_filters", "read_filters", "shown_version", "version_lines"), "queries"),
     **dict.fromkeys(("summary_lines", "summary_of", "take_snapshot"), "summaries"),
@@ -35,7 +35,7 @@ __all__ = [
     "last_notices",
     "listed_filters",
     "listed_json",
-    "notify",
+    "notify_owner",
     "read_filters",
     "shown_version",
     "summary_lines",

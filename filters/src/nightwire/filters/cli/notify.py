@@ -12,7 +12,7 @@ from nightwire.schemas.topics import FLOWS, NAME, settings
 SCHEMES = ("https://", "http://", "mailto:")
 
 
-def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
+def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
     """Let what comes in *topic* be posted or mailed to *url*; return the name of the flow.
 
     Args:

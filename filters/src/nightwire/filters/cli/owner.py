@@ -195,9 +195,9 @@ def _submission(
 def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
     """Write the flow that posts what passes, and say how to end it."""
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.cli.notify import notify
+    from nightwire.filters.cli.notify import notify_owner
 
-    flow = notify(find_endpoints(bootstrap).kafka, owner, name, topic, url)
+    flow = notify_owner(find_endpoints(bootstrap).kafka, owner, name, topic, url)
     click.echo(f"posted to {url} by a flow, which ends with:  nightwire flow down {flow}")
 
 

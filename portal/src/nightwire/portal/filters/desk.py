@@ -10,7 +10,7 @@ from itsdangerous import BadSignature, URLSafeSerializer
 
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.authoring import send_request, text_submission
-from nightwire.filters.cli import check_url, notify, read_filters
+from nightwire.filters.cli import check_url, notify_owner, read_filters
 from nightwire.filters.sandbox import Strength
 from nightwire.portal.filters.owner import Owner
 from nightwire.portal.filters.trial import Question, Tried, tried
@@ -128,7 +128,7 @@ class Desk:
         if not (done.accepted and wish.notify):
             return done
         try:
-            flow = owner.ask(notify, owner.bootstrap, owner.name, name, topic, wish.notify)
+            flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, wish.notify)
         except RefusedError as error:
             return replace(done, reasons=[*done.reasons, f"but nothing is sent to {wish.notify}: {error}"])
         said = f"sent to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"

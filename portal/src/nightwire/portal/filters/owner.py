@@ -50,8 +50,9 @@ class Owner:
             with speaking_for(self._principal()):
                 return question(*asked, **named)
         except KafkaException as error:
-            status = 403 if error.args[0].code() in REFUSALS else 503
-            raise RefusedError(status, f"Kafka: {error.args[0].str()}") from error
+            refused = error.args[0].code() in REFUSALS
+            says = "refuses" if refused else "does not answer"
+            raise RefusedError(403 if refused else 503, f"Kafka {says}: {error.args[0].str()}") from error
         except (DeliveryError, NoAnswerError) as error:
             raise RefusedError(503, str(error)) from error
 
