@@ -25,7 +25,7 @@ from flows.tests.running import (
 )
 from nightwire.core.accounting import discrepancies, read_accounts, totals
 from nightwire.core.kafka import ensure_topics, headers_of
-from nightwire.filters.cli.notify import check_url, flow_name
+from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows, write_flow

@@ -202,55 +202,43 @@ def test_a_thousand_filters_are_listed_by_the_hundred(
 
 
 @pytest.mark.chromium
-def test_in_a_browser_a_filter_is_written_tried_submitted_and_passes_alerts(
-    site: Site, browser: Browser
-) -> None:
+def test_a_filter_is_written_tried_submitted_and_passes_alerts(site: Site, browser: Browser) -> None:
     enter(site, browser)
     browser.visit(f"{site.served.url}/filters/new")
     follow(browser, "document.querySelector('#code[data-ready]')")
-    write(browser, "")
-    for letter in "snr > 10 AND magn":
-        browser.tell("Input.insertText", text=letter)
     choose(browser, "language", "sql")
+    write(browser, "snr > 10 AND magn")
     browser.tell("Input.insertText", text="i")
     inside = "document.getElementById('code').shadowRoot"
-    follow(
-        browser, f"{inside}.querySelector('.cm-tooltip-autocomplete')?.textContent.includes('magnitude[mag]')"
-    )
-    browser.evaluate(
-        f"{inside}.querySelector('.cm-tooltip-autocomplete li').dispatchEvent(new MouseEvent('mousedown', {{bubbles: true, button: 0}}))"
-    )
+    offered = f"{inside}.querySelector('.cm-tooltip-autocomplete')"
+    follow(browser, f"{offered}?.textContent.includes('magnitude[mag]')")
+    mouse = "new MouseEvent('mousedown', {bubbles: true, button: 0})"
+    browser.evaluate(f"{offered}.querySelector('li').dispatchEvent({mouse})")
     follow(browser, f"{inside}.querySelector('.cm-content').textContent === 'snr > 10 AND magnitude'")
     browser.tell("Input.insertText", text=" < 21")
     press_button(browser, "try")
     follow(browser, "document.getElementById('h-tried')?.textContent.includes('of 200 alerts pass')")
-    follow(
-        browser,
-        "[...document.querySelectorAll('.alerts img')].every(one => one.complete && one.naturalWidth > 100)",
-    )
+    follow(browser, "[...document.querySelectorAll('.alerts img')].every(one => one.naturalWidth > 100)")
     browser.evaluate("document.querySelector('[name=name]').value = 'seen'")
     press_button(browser, "submit")
     follow(browser, "document.querySelector('.said')?.textContent.includes('live in version 1')")
     write_night(site.guarded.bootstrap)
-    browser.visit(f"{site.served.url}/")
-    passed = "[...document.querySelectorAll('#choose [name=topic] option')].some(one => one.value === 'filter.ann.seen')"
     site.served.until(lambda: "filter.ann.seen" in site.served.portal.recent.topics, "alerts passed")
     browser.visit(f"{site.served.url}/?topic=filter.ann.seen")
-    follow(browser, f"document.querySelectorAll('#rows tr').length >= 7 && {passed}")
+    follow(browser, "document.querySelectorAll('#rows tr').length >= 7")
     assert complaints(browser) == []
 
 
 @pytest.mark.chromium
-def test_in_a_browser_versions_are_compared_rolled_back_and_disabled(
+def test_versions_are_compared_rolled_back_and_disabled(
     site: Site, browser: Browser, ann: httpx.Client
 ) -> None:
     assert "live in version 2" in fill(ann, "submit", BRIGHT.replace("21", "20.5"), name="bright")
     enter(site, browser)
     browser.visit(f"{site.served.url}/filters/of/bright")
     follow(browser, "document.querySelector('.more')")
-    assert browser.evaluate(
-        "document.querySelector('.changes .more + .more, .changes .less + .more').textContent"
-    ).endswith("< 20.5")
+    changed = browser.evaluate("[...document.querySelectorAll('.changes .more')].at(-1).textContent")
+    assert changed.endswith("< 20.5")
     browser.visit(f"{site.served.url}/filters/of/bright?version=1")
     follow(browser, "document.querySelector('[value=rollback]')")
     press_button(browser, "rollback")
