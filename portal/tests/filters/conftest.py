@@ -99,7 +99,7 @@ def running(folder: Path, guarded: Guarded, port: int, *words: str) -> Iterator[
         child.wait(60)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Yield the stack, with its night and two owners."""
     folder = tmp_path_factory.mktemp("owners")

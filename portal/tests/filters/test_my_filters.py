@@ -116,16 +116,14 @@ def test_a_link_opens_one_text_to_whoever_has_it(site: Site, ann: httpx.Client) 
         assert http.get("/shared/nothing").status_code == 404
 
 
-def test_sql_and_python_are_tried_alike(ann: httpx.Client) -> None:
-    by_python, by_sql = fill(ann, "try"), fill(ann, "try", SQL, "sql")
-    for page in (by_python, by_sql):
-        assert "7 of 300 alerts pass, 0 failed" in page
-        assert "judged in the quick lane" in page
-        assert page.count("data:image/png;base64,") == 15
-        assert page.count("<svg") == 15
-        assert "<script>alert" not in page
-        assert "<img src=x" not in page
-    assert "alert.magnitude &lt; 21" in by_python
+def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(ann: httpx.Client) -> None:
+    page = fill(ann, "try")
+    assert "7 of 300 alerts pass, 0 failed" in page
+    assert "judged in the quick lane" in page
+    assert "stopped by line 3: alert.magnitude &lt; 21" in page
+    assert (page.count("data:image/png;base64,"), page.count("<svg")) == (15, 15)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
 
 
 @pytest.mark.parametrize(
@@ -134,7 +132,7 @@ def test_sql_and_python_are_tried_alike(ann: httpx.Client) -> None:
         ("def keep(alert):\n    while True:\n        pass\n", "too slow"),
         ("import os\ndef keep(alert):\n    return os.system('id')\n", "os"),
         ("X = open('/etc/passwd').read()\ndef keep(alert):\n    return X\n", "made by running"),
-        ("def keep(alert):\n    return alert.brightness\n", "brightness"),
+        ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "cannot be read"),
         (f"{HOSTILE}", "This is no filter"),
     ],
 )

@@ -120,8 +120,11 @@ def text_submission(language: str, text: str) -> Submission:
     """
     if language == "sql":
         return sql_submission(text)
-    entry = likely_function(text)
-    return Submission("python", checked_source(extract(text, entry), entry), entry)
+    try:
+        entry = likely_function(text)
+        return Submission("python", checked_source(extract(text, entry), entry), entry)
+    except (RecursionError, MemoryError) as error:
+        raise FilterError("this text is nested too deeply") from error
 
 
 def file_source(file: Path, entry: str, transform: str = "", columns: Sequence[str] = ()) -> str:

@@ -94,8 +94,9 @@ class Desk:
             FilterError: It is no filter, or takes too long.
             RefusedError: Others are being tried, or Kafka refuses.
         """
+        one = text_submission(wish.language, wish.text)
         asked = Question(
-            wish.language, wish.text, wish.survey, last, of_last_night,
+            one.language, one.source, one.entry, wish.survey, last, of_last_night,
             self.where.schema_registry, self.where.archive, self.strength,
         )  # fmt: skip
         with self._turn():

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from nightwire.filters.authoring import JudgedAlert, light_curve_svg, text_submission, try_on_recent
+from nightwire.filters.authoring import JudgedAlert, Submission, light_curve_svg, try_on_recent
 from nightwire.filters.language import FilterError
 from nightwire.filters.sandbox import Strength
 from nightwire.portal.filters.owner import Owner
@@ -88,7 +88,8 @@ class Question:
 
     Attributes:
         language: ``python`` or ``sql``.
-        text: The filter.
+        source: The filter.
+        entry: Its function; empty for SQL.
         survey: Whose alerts.
         last: How many of them.
         of_last_night: Whether they are of the last night, from the archive; else the newest.
@@ -98,7 +99,8 @@ class Question:
     """
 
     language: str
-    text: str
+    source: str
+    entry: str
     survey: str
     last: int
     of_last_night: bool
@@ -167,7 +169,7 @@ def main() -> None:
 
 def _tried(asked: Question, bootstrap: str) -> Tried:
     """Return the trial, made here and now."""
-    submission = text_submission(asked.language, asked.text)
+    submission = Submission(asked.language, asked.source, asked.entry)
     where = (asked.survey, asked.last, bootstrap, asked.registry)
     report = try_on_recent(submission, *where, of_last_night=asked.of_last_night, strength=asked.strength)
     failed = sum(one.fault is not None for one in report.judged)
