@@ -6,10 +6,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, speaking_for
+from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, identity, speaking_for
 from nightwire.filters.authoring import NoAnswerError
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
+OWN = ("sasl.", "ssl.key", "ssl.certificate", "ssl.keystore")
+"""Beginnings of librdkafka's properties that say who enters."""
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 
@@ -32,9 +34,16 @@ class Owner:
 
     @classmethod
     def of(cls, login: Login | Token, access: KafkaAccess, bootstrap: str) -> "Owner":
-        """Return who signs in by *login* at the Kafka at *bootstrap*."""
+        """Return who signs in by *login* at the Kafka at *bootstrap*.
+
+        Raises:
+            RefusedError: 403: the portal alone can enter there, and lends nobody its own name.
+        """
         if not access.demanded:
-            return cls(login.name, bootstrap, {})
+            own = identity(bootstrap)
+            if any(name.startswith(OWN) for name in own):
+                raise RefusedError(403, "this portal cannot tell owners apart: give it a name and a password")
+            return cls(login.name, bootstrap, own)
         *_, client = access.clients(login)
         texts = {name: value for name, value in client.items() if name != "oauth_cb"}
         shown = (login.text, login.expires, login.name) if isinstance(login, Token) else None

@@ -193,6 +193,3 @@ def _picture(survey: str, one: JudgedAlert) -> Picture:
     named = str(alert.object_id or alert.solar_system_id or "")
     curve = light_curve_svg(alert)
     return Picture(survey, str(alert.id), named, f"{seen}{one.why}", one.passed, curve, stamps)
-
-
-__all__ = ["Picture", "Question", "Tried", "main", "tried"]

@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -12,38 +11,38 @@ from nightwire.portal.account import check_token
 from nightwire.portal.account.forms import HEADER, MOST
 from nightwire.portal.filters import Outcome, questions
 from nightwire.portal.filters.names import names as names_of
-from nightwire.portal.serve.my_filters import asked_of, number_of, tried, wish_of
+from nightwire.portal.serve.my_filters import number_of, tried, wish_of
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError, login_of, object_of
 
 
 async def filters(portal: Portal, http: Request) -> Response:
     """List the filters of who asks, as `nightwire filter list --json`."""
-    return _json(await asked_of(await portal.owner(http), questions.listed))
+    return _json(await portal.ask(await portal.owner(http), questions.listed))
 
 
 async def filter_of_name(portal: Portal, http: Request) -> Response:
     """Tell one version of a filter."""
     version = number_of(http.query_params.get("version"))
-    shown = await asked_of(await portal.owner(http), questions.shown, http.path_params["name"], version)
+    shown = await portal.ask(await portal.owner(http), questions.shown, http.path_params["name"], version)
     return _json(shown.json())
 
 
 async def filter_log(portal: Portal, http: Request) -> Response:
     """Tell the log of a filter."""
-    return _json(await asked_of(await portal.owner(http), questions.told, http.path_params["name"]))
+    return _json(await portal.ask(await portal.owner(http), questions.told, http.path_params["name"]))
 
 
 async def filter_overflow(portal: Portal, http: Request) -> Response:
     """Tell what passed a filter and was cut off by its cap."""
-    return _json(await asked_of(await portal.owner(http), questions.cut_off, http.path_params["name"]))
+    return _json(await portal.ask(await portal.owner(http), questions.cut_off, http.path_params["name"]))
 
 
 async def filter_names(portal: Portal, http: Request) -> Response:
     """List what a filter may ask of a survey's alerts."""
-    portal.limit.check(http)
+    await portal.owner(http)
     survey = http.query_params.get("survey", "")[:40]
-    found = await run_in_threadpool(names_of, portal.desk.where.schema_registry, survey)
+    found = await portal.wait_for(names_of, portal.desk.where.schema_registry, survey)
     return _json([one._asdict() for one in found])
 
 
@@ -57,7 +56,7 @@ async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
     said, owner = await _said(http), await portal.owner(http)
     return _outcome(
-        await run_in_threadpool(portal.desk.submitted, owner, http.path_params["name"], wish_of(said))
+        await portal.wait_for(portal.desk.submitted, owner, http.path_params["name"], wish_of(said))
     )
 
 
@@ -65,7 +64,7 @@ async def change_filter(portal: Portal, http: Request) -> Response:
     """Enable, disable or remove a filter, or roll it back."""
     said, owner, where = await _said(http), await portal.owner(http), http.path_params
     wish = (where["name"], where["action"], number_of(said.get("version")))
-    return _outcome(await run_in_threadpool(portal.desk.changed, owner, *wish))
+    return _outcome(await portal.wait_for(portal.desk.changed, owner, *wish))
 
 
 async def _said(http: Request) -> dict[str, Any]:

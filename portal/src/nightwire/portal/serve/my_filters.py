@@ -1,10 +1,9 @@
 """The pages "My filters": the list, one filter, the editor, a shared text."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,8 +15,6 @@ from nightwire.portal.serve.portal import Portal
 from nightwire.portal.serve.words import path
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import NameError_
-
-Answer = TypeVar("Answer")
 
 PAGE = 100
 """Filters on a page."""
@@ -42,7 +39,7 @@ async def mine(portal: Portal, http: Request) -> Response:
     """List the filters of who asks."""
     owner = await portal.owner(http)
     wanted = http.query_params.get("q", "")[:40]
-    rows = [one for one in await asked_of(owner, questions.listed) if wanted in one["name"]]
+    rows = [one for one in await portal.ask(owner, questions.listed) if wanted in one["name"]]
     number = number_of(http.query_params.get("page"))
     page, pages = rows[number * PAGE : (number + 1) * PAGE], -(-len(rows) // PAGE)
     found: dict[str, Any] = {
@@ -62,13 +59,13 @@ async def one(portal: Portal, http: Request) -> Response:
     if http.method == "POST":
         form = await form_of(http)
         wish = (form.get("action", ""), number_of(form.get("version")))
-        done = await run_in_threadpool(portal.desk.changed, owner, name, *wish)
-    shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version")))
+        done = await portal.wait_for(portal.desk.changed, owner, name, *wish)
+    shown = await portal.ask(owner, questions.shown, name, number_of(asked.get("version")))
     before = next((number for number in shown.versions if number < shown.version), shown.version)
-    against = await asked_of(owner, questions.shown, name, number_of(asked.get("against")) or before)
+    against = await portal.ask(owner, questions.shown, name, number_of(asked.get("against")) or before)
     values: dict[str, Any] = {
-        "log": await asked_of(owner, questions.told, name),
-        "cut": await asked_of(owner, questions.cut_off, name),
+        "log": await portal.ask(owner, questions.told, name),
+        "cut": await portal.ask(owner, questions.cut_off, name),
         "changes": [*questions.differences(against, shown)],
         "link": path("shared", portal.desk.link(owner.name, name, shown.version)),
     }
@@ -84,7 +81,9 @@ async def write(portal: Portal, http: Request) -> Response:
     values: dict[str, Any] = {"most": MOST, "last": LAST, "cap": CAP}
     values |= {"surveys": surveys, "reasons": [], "tried": None, "done": None}
     if http.method == "GET":
-        return _page(portal, http, owner, "editor.html", **values, asked=await _beginning(owner, http))
+        return _page(
+            portal, http, owner, "editor.html", **values, asked=await _beginning(portal, owner, http)
+        )
     form = dict.fromkeys(FIELDS, "") | await form_of(http)
     status = 200
     try:
@@ -98,7 +97,7 @@ async def _wished(portal: Portal, owner: Owner, form: dict[str, str]) -> dict[st
     """Return what came of a form of the editor's: of a trial, or of a submission."""
     wish = wish_of(form)
     if form.get("action") == "submit":
-        return {"done": await run_in_threadpool(portal.desk.submitted, owner, form.get("name", ""), wish)}
+        return {"done": await portal.wait_for(portal.desk.submitted, owner, form.get("name", ""), wish)}
     return {"tried": await tried(portal, owner, wish, form)}
 
 
@@ -107,7 +106,7 @@ async def tried(portal: Portal, owner: Owner, wish: Wish, asked: Mapping[str, An
     last, night = number_of(asked.get("last"), LAST), bool(asked.get("last_night"))
     if not 1 <= last <= MOST:
         raise RefusedError(400, f"a filter is tried on 1 to {MOST} alerts")
-    return await run_in_threadpool(partial(portal.desk.tried, of_last_night=night), owner, wish, last)
+    return await portal.wait_for(partial(portal.desk.tried, of_last_night=night), owner, wish, last)
 
 
 def wish_of(asked: Mapping[str, Any]) -> Wish:
@@ -126,11 +125,11 @@ def wish_of(asked: Mapping[str, Any]) -> Wish:
     return Wish(language, texts["text"], texts["survey"], cap, choice, texts["notify"].strip())
 
 
-async def _beginning(owner: Owner, http: Request) -> dict[str, str]:
+async def _beginning(portal: Portal, owner: Owner, http: Request) -> dict[str, str]:
     """Return what stands in the editor at first: a version of a filter, or one to begin with."""
     asked, blank = http.query_params, dict.fromkeys(FIELDS, "")
     if name := asked.get("name"):
-        shown = await asked_of(owner, questions.shown, name, number_of(asked.get("version")))
+        shown = await portal.ask(owner, questions.shown, name, number_of(asked.get("version")))
         kept = {key: str(shown.record[key]) for key in ("survey", "cap", "choice")}
         own = {"language": shown.language, "text": shown.record["source"], "name": name}
         return {**blank, **kept, **own}
@@ -141,13 +140,8 @@ async def _beginning(owner: Owner, http: Request) -> dict[str, str]:
 async def shared(portal: Portal, http: Request) -> Response:
     """Show the text that a link opens, to whoever has it."""
     portal.limit.check(http)
-    owner, name, version, text = await run_in_threadpool(portal.desk.linked, http.path_params["link"])
+    owner, name, version, text = await portal.wait_for(portal.desk.linked, http.path_params["link"])
     return render(portal, "shared.html", owner=owner, name=name, version=version, text=text)
-
-
-async def asked_of(owner: Owner, question: Callable[..., Answer], *asked: Any) -> Answer:
-    """Return the answer to a question about the filters of *owner*."""
-    return await run_in_threadpool(owner.ask, question, owner.bootstrap, owner.name, *asked)
 
 
 def number_of(said: Any, otherwise: int = 0) -> int:

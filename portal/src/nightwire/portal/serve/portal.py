@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
@@ -19,6 +20,9 @@ from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
+Answer = TypeVar("Answer")
+OWNERS_AT_ONCE = 16
+"""Questions and wishes of owners that are worked on at once."""
 PAGE = 100
 """Alerts on a page."""
 MOST = 1000
@@ -54,6 +58,7 @@ class Portal:
     site: str
     desk: Desk
     limit: RateLimit = field(default_factory=RateLimit)
+    _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))
 
     async def visible(self, http: Request) -> frozenset[str]:
         """Return the topics that who asks may read.
@@ -72,6 +77,14 @@ class Portal:
         """
         self.limit.check(http)
         return self.desk.owner(await self.gate.user(http))
+
+    async def wait_for(self, wish: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return what comes of an owner's *wish*, for whose slowness nobody else's page waits."""
+        return await to_thread.run_sync(wish, *asked, limiter=self._owners)
+
+    async def ask(self, owner: Owner, question: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return the answer to a question about the filters of *owner*."""
+        return await self.wait_for(owner.ask, question, owner.bootstrap, owner.name, *asked)
 
     async def may_see(self, http: Request, topic: str) -> None:
         """Do nothing where who asks may read *topic*.
