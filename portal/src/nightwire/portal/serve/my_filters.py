@@ -74,31 +74,29 @@ async def one(portal: Portal, http: Request) -> Response:
 
 async def write(portal: Portal, http: Request) -> Response:
     """Show the editor; or try, or submit, what was written in it."""
-    owner = await portal.owner(http)
-    surveys = sorted(
-        topic.removeprefix("alerts.") for topic in portal.topics() if topic.startswith("alerts.")
-    )
+    owner, status = await portal.owner(http), 200
     values: dict[str, Any] = {"most": MOST, "last": LAST, "cap": CAP}
-    values |= {"surveys": surveys, "reasons": [], "tried": None, "done": None}
-    if http.method == "GET":
-        return _page(
-            portal, http, owner, "editor.html", **values, asked=await _beginning(portal, owner, http)
-        )
-    form = dict.fromkeys(FIELDS, "") | await form_of(http)
-    status = 200
-    try:
-        values |= await _wished(portal, owner, form)
-    except (FilterError, NameError_) as error:
-        values["reasons"], status = getattr(error, "reasons", [str(error)]), 422
-    return _page(portal, http, owner, "editor.html", status, **values, asked=form)
+    values |= {"reasons": [], "tried": None, "done": None}
+    topics = sorted(topic for topic in portal.topics() if topic.startswith("alerts."))
+    values["surveys"] = [topic.removeprefix("alerts.") for topic in topics]
+    if http.method == "POST":
+        values["asked"] = form = dict.fromkeys(FIELDS, "") | await form_of(http)
+        status, found = await _wished(portal, owner, form)
+        values |= found
+    else:
+        values["asked"] = await _beginning(portal, owner, http)
+    return _page(portal, http, owner, "editor.html", status, **values)
 
 
-async def _wished(portal: Portal, owner: Owner, form: dict[str, str]) -> dict[str, Any]:
-    """Return what came of a form of the editor's: of a trial, or of a submission."""
+async def _wished(portal: Portal, owner: Owner, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    """Return what came of a form of the editor's, a trial or a submission, and HTTP's status."""
     wish = wish_of(form)
-    if form.get("action") == "submit":
-        return {"done": await portal.wait_for(portal.desk.submitted, owner, form.get("name", ""), wish)}
-    return {"tried": await tried(portal, owner, wish, form)}
+    try:
+        if form.get("action") == "submit":
+            return 200, {"done": await portal.wait_for(portal.desk.submitted, owner, form["name"], wish)}
+        return 200, {"tried": await tried(portal, owner, wish, form)}
+    except (FilterError, NameError_) as error:
+        return 422, {"reasons": getattr(error, "reasons", [str(error)])}
 
 
 async def tried(portal: Portal, owner: Owner, wish: Wish, asked: Mapping[str, Any]) -> Tried:
