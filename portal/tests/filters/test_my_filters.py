@@ -132,7 +132,7 @@ def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(an
         ("def keep(alert):\n    while True:\n        pass\n", "too slow"),
         ("import os\ndef keep(alert):\n    return os.system('id')\n", "os"),
         ("X = open('/etc/passwd').read()\ndef keep(alert):\n    return X\n", "made by running"),
-        ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "cannot be read"),
+        ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "too many nested parentheses"),
         (f"{HOSTILE}", "This is no filter"),
     ],
 )
