@@ -41,7 +41,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
     "flows": {"schemas", "core", "filters", "consumers", "gateway"},
-    "portal": {"schemas", "core", "consumers"},
+    "portal": {"schemas", "core", "consumers", "filters"},
 }
 
 PURE_LANGUAGE = "nightwire.filters.language"
@@ -114,8 +114,8 @@ ORDER = {
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
-        "gate matches model night pictures",
-        "archive",
+        "account matches model night pictures",
+        "archive filters gate",
         "records",
         "exports following",
         "serve",

@@ -20,6 +20,7 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
 from nightwire.portal.archive import Archive
+from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
@@ -156,9 +157,10 @@ def serving(
     recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
+    actions = FilterActions(where, gate.access, "secret")
     portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit(),
-        night=Night(where), catalogues=catalogues,
+        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", actions,
+        limit or RateLimit(), night=Night(where), catalogues=catalogues,
     )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)

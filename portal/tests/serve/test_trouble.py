@@ -13,6 +13,7 @@ from starlette.requests import Request
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import following
 from nightwire.portal import records as kept
+from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent, Row
@@ -31,7 +32,8 @@ def portal_of(recent: Recent, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
     away = Endpoints("127.0.0.1:1", "")
     records, gate = Records(away, StampCache(), None), Gate(access or KafkaAccess({}))
-    return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", night=Night(away))
+    actions = FilterActions(away, gate.access, "secret")
+    return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
 
 
 def asked(query: str = "", **path: str) -> Request:

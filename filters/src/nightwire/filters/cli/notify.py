@@ -1,4 +1,4 @@
-"""A filter that tells a web page what passed: a flow of two stones, written to `flows`."""
+"""A filter that tells a web page, or a person, what passed: a flow of two stones in `flows`."""
 
 import json
 from hashlib import sha256
@@ -8,11 +8,11 @@ from nightwire.core.subscriptions import write_flow
 from nightwire.filters.language import FilterError
 from nightwire.schemas.topics import NAME
 
-SCHEMES = ("https://", "http://")
+SCHEMES = ("https://", "http://", "mailto:")
 
 
-def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
-    """Let what comes in *topic* be posted to *url*; return the name of the flow.
+def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
+    """Let what comes in *topic* be posted or mailed to *url*; return the name of the flow.
 
     Args:
         bootstrap: Kafka's address.
@@ -34,7 +34,7 @@ def check_url(url: str) -> None:
         FilterError: They cannot.
     """
     if not url.startswith(SCHEMES):
-        raise FilterError(f"--notify: {url[:80]!r} begins with neither https:// nor http://")
+        raise FilterError(f"--notify: {url[:80]!r} begins with none of {', '.join(SCHEMES)}")
 
 
 def flow_name(owner: str, name: str) -> str:
@@ -45,7 +45,10 @@ def flow_name(owner: str, name: str) -> str:
 
 
 def flow_text(flow: str, topic: str, begin: str, url: str) -> str:
-    """Return a flow that posts what comes in *topic*, as TOML; JSON's texts are TOML's too."""
+    """Return a flow that sends on what comes in *topic*, as TOML; JSON's texts are TOML's too."""
     source = f"[sources.passed]\ntopic = {json.dumps(topic)}\nbegin = {json.dumps(begin)}\n"
-    hook = f'[stones.hook]\nkind = "webhook"\nfrom = "passed"\nurl = {json.dumps(url)}\n'
-    return f"name = {json.dumps(flow)}\n{source}{hook}"
+    scheme, _, person = url.partition(":")
+    how = (
+        f'"email"\nto = {json.dumps(person)}' if scheme == "mailto" else f'"webhook"\nurl = {json.dumps(url)}'
+    )
+    return f'name = {json.dumps(flow)}\n{source}[stones.hook]\nfrom = "passed"\nkind = {how}\n'

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.filters import FilterActions, Owner
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
@@ -21,6 +23,9 @@ from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
+Answer = TypeVar("Answer")
+OWNERS_AT_ONCE = 16
+"""Questions and wishes of owners that are worked on at once."""
 PAGE = 100
 """Alerts on a page."""
 MOST = 1000
@@ -46,6 +51,7 @@ class Portal:
         site: This site's name.
         limit: How much an address may ask.
         night: Answers about the state of the night.
+        actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
     """
 
@@ -55,9 +61,11 @@ class Portal:
     topics: Callable[[], Sequence[str]]
     trouble: Callable[[], str]
     site: str
+    actions: FilterActions
     limit: RateLimit = field(default_factory=RateLimit)
     night: Night = field(kw_only=True)
     catalogues: CatalogueStore | None = None
+    _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))
 
     async def visible(self, http: Request) -> frozenset[str]:
         """Return the topics that who asks may read.
@@ -67,6 +75,23 @@ class Portal:
         """
         self.limit.check(http)
         return await self.gate.visible(http, self.topics())
+
+    async def owner(self, http: Request) -> Owner:
+        """Return the owner of filters who asks.
+
+        Raises:
+            RefusedError: Nobody is signed in, or nobody who has filters; or he asks too much.
+        """
+        self.limit.check(http)
+        return self.actions.owner(await self.gate.user(http))
+
+    async def wait_for(self, wish: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return what comes of an owner's *wish*, for whose slowness nobody else's page waits."""
+        return await to_thread.run_sync(wish, *asked, limiter=self._owners)
+
+    async def ask(self, owner: Owner, question: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return the answer to a question about the filters of *owner*."""
+        return await self.wait_for(owner.ask, question, owner.bootstrap, owner.name, *asked)
 
     async def may_see(self, http: Request, topic: str) -> None:
         """Do nothing where who asks may read *topic*.

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from nightwire.schemas.serving.permission import asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
+    from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
 __all__ = [
+    "TRIES",
+    "WINDOW",
     "KafkaAccess",
     "KafkaSilentError",
     "Login",
@@ -30,6 +33,7 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "Tries",
     "asking",
     "body_of",
     "hung_up",
@@ -57,7 +61,10 @@ __getattr__ = on_demand(
         "ServerTLS": "tls",
         "TLSDoor": "listeners",
         "TLSError": "tls",
+        "TRIES": "tries",
         "Token": "logins",
+        "Tries": "tries",
+        "WINDOW": "tries",
         "asking": "permission",
         "body_of": "requests",
         "hung_up": "listeners",
