@@ -145,6 +145,7 @@ MORE_ENTRIES = {
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
     "multicast/src/nightwire/multicast": 15,
+    "portal/src/nightwire/portal": 13,
     "benchmarks/src/nightwire/benchmarks/scenarios": 18,
 }
 """Rooms that the design gives more sub-packages than that."""
