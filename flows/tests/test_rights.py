@@ -68,3 +68,32 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
     assert worker.problems == {"a": "eve may not read filter.ann.x"}
     assert worker.by_flow() == {"a": []}
+
+SECRETS = """
+name = "a"
+[sources.s]
+topic = "alerts.sim"
+[stones.t]
+kind = "webhook"
+from = "s"
+url = "env:NIGHTWIRE_FLOW_{variable}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "variable", "his"),
+    [
+        ("eve", "EVE__HOOK_2", True),
+        ("eve", "TOM", False),
+        ("eve", "EVE_X__HOOK", False),
+        ("eve", "EVE__X__HOOK", False),  # of eve--x
+        ("eve", "EVE___HOOK", False),  # of eve-
+        ("op", "TOM", True),
+    ],
+)
+def test_variables_of_the_worker_are_their_owners(owner: str, variable: str, his: bool) -> None:
+    """Whoever names a variable says where its value is sent."""
+    flow = parse(SECRETS.format(variable=variable))
+    assert [one.split(";")[0] for one in missing_rights(flow, owner, RIGHTS)] == (
+        [] if his else [f"line 8: {owner} may not use env:NIGHTWIRE_FLOW_{variable}"]
+    )

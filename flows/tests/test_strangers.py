@@ -13,7 +13,9 @@ from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
 from nightwire.flows.engine import Plan
 from nightwire.flows.engine.events import Event, Origin, event_of
+from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.window import WindowRunner
+from nightwire.flows import worker as worker_module
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, parse
 from nightwire.flows.worker import Worker, WorkerSettings
@@ -54,6 +56,12 @@ def window(**options: Any) -> WindowRunner:
     return WindowRunner("bright", stone, survey("sim"), AlertDecoder(SchemaRegistry(None)), SIM_ALERT_ID)
 
 
+def join(**options: Any) -> JoinRunner:
+    """Return a join of a day over simulated alerts."""
+    stone = Stone("known", "join", (), options={"within": "1d", **options})
+    return JoinRunner("bright", stone, survey("sim"), AlertDecoder(SchemaRegistry(None)), SIM_ALERT_ID)
+
+
 def event(number: int, **source: Any) -> Event:
     """Return an event with an alert of one object."""
     return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
@@ -72,6 +80,12 @@ def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:
     far = replace(event(1, midpointMjdTai=90_000.0), written=written)
     made = window().run([event(0), far, replace(event(2), written=written)])
     assert [(one.at, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
+    assert len(made.passed[""]) == 2
+
+
+def test_what_is_too_long_to_be_kept_stands_in_no_others_way() -> None:
+    made = join().run([event(0), event(1, band="g" * 30_000), event(2)])
+    assert [(one.at, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
@@ -109,3 +123,38 @@ def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
     long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
     made = plan.run([long, message()])
     assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])
+
+
+def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its older stones are at work; a minute after the last change the others' queues may go."""
+    kept: list[list[str]] = []
+    monkeypatch.setattr(
+        worker_module, "drop_leftovers", lambda _kafka, flows: kept.append([one.name for one in flows])
+    )
+    monkeypatch.setattr(worker_module, "QUIET", 0.0)
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
+    text = 'name = "{}"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"'
+    flows = {one: (FlowRecord(one, text.format(one), False, "ann", datetime.now(UTC)), 1) for one in "ab"}
+    worker.problems = {"a": "no topic x"}
+    worker.tidy(flows)
+    assert kept == []  # they have just changed
+    worker.tidy(flows)
+    assert kept == [["b"]]
+
+
+def test_a_window_is_over_by_the_time_of_its_own_partition() -> None:
+    """Of a night that is read again one partition may be hours ahead of another."""
+    one = window(function="count", above=1)
+    one.run([event(0, diaObjectId=5)])
+    ahead = replace(event(1, diaObjectId=7, midpointMjdTai=60_001.0), origin=Origin("alerts.sim", 1, 1))
+    one.run([ahead])
+    assert len(one.run([event(2, diaObjectId=5, midpointMjdTai=60_000.01)]).passed[""]) == 1
+
+
+def test_what_another_kind_of_stone_kept_is_no_state() -> None:
+    """A window that becomes a join, or back, and what strangers write, stop no flow."""
+    windows, joins = window().run([event(0)]).state, join().run([event(0)]).state
+    for stone, own, others in ((window(), windows, joins), (join(), joins, windows)):
+        [(key, kept), [other]] = [*own.items(), others.values()]
+        stone.restore({key: kept or b"", "a": other or b"", "b": b"[[], []]", "c": b"x", "d": b"[0, [[]]]"})
+        assert stone.held.keys() == {key}

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +23,7 @@ from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stoppi
 from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
 from nightwire.flows.log import FlowFollower, FlowRecord, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check, parse
-from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, flow_state, settings
 
@@ -107,14 +108,18 @@ class Worker:
             self._versions[name] = version
 
     def tidy(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
-        """Delete what is left of stones, where the flows have been as they are for a while."""
+        """Delete what is left of stones, where the flows have been as they are for a while.
+
+        A flow that stays as it was has its older stones still.
+        """
         seen = {name: version for name, (_, version) in flows.items()}
         if seen != self._seen:
             self._seen, self._since = seen, time.monotonic()
         elif time.monotonic() - self._since > QUIET:
             self._since = time.monotonic()
             try:
-                drop_leftovers(self.asked.endpoints.kafka, readable(one for one, _ in flows.values()))
+                done = (one for name, (one, _) in flows.items() if name not in self.problems)
+                drop_leftovers(self.asked.endpoints.kafka, readable(done))
             except KafkaException as error:
                 log.warning("queues that are left over stay: %s", error)
 
@@ -219,10 +224,24 @@ def _stones(plan: Plan | Way) -> Collection[str]:
 def missing_rights(flow: Flow, owner: str, rights: ReadRights) -> Iterator[str]:
     """Yield what *flow* does that *owner* may not; topics `broker.OWNER.…` are his own.  Pure."""
     own = f"broker.{owner}."
+    if rights.bindings is not None and f"User:{owner}" not in rights.super_users:
+        yield from _foreign_variables(flow, owner)
     yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
     for topic in flow.writes:
         if not topic.startswith(own) and not rights.allow(owner, topic, WRITING):
             yield f"{owner} may not write {topic}; {own}STREAM he may"
+
+
+def _foreign_variables(flow: Flow, owner: str) -> Iterator[str]:
+    """Yield the variables of the worker that *flow* names and that are not *owner*'s."""
+    own = f"{VARIABLES}{owner.upper().replace('-', '_')}__"
+    for stone in flow.stones.values():
+        for name, value in stone.options.items():
+            if not isinstance(value, str) or not value.startswith(BEFORE):
+                continue
+            if re.fullmatch(own + r"[A-Z0-9]+(_[A-Z0-9]+)*", value.removeprefix(BEFORE)) is None:
+                line = stone.lines.get(name, stone.lines.get("", 1))
+                yield f"line {line}: {owner} may not use {value[:80]}; {BEFORE}{own}NAME he may"
 
 
 def _needed(flow: Flow) -> Iterator[str]:

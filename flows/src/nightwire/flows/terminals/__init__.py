@@ -5,9 +5,28 @@ from pathlib import Path
 from typing import Protocol
 
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret, view
+from nightwire.flows.terminals.outgoing import (
+    BEFORE,
+    VARIABLES,
+    EventView,
+    Refused,
+    Unavailable,
+    secret,
+    view,
+)
 
-__all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "secret", "view"]
+__all__ = [
+    "BEFORE",
+    "VARIABLES",
+    "EventView",
+    "Limits",
+    "Refused",
+    "Terminal",
+    "Unavailable",
+    "open_terminal",
+    "secret",
+    "view",
+]
 
 
 class Terminal(Protocol):
