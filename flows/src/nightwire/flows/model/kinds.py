@@ -77,6 +77,8 @@ SHARED = {"kind", "from", "at"}
 DURATIONS = ("within", "give_up")
 SECRETS = ("token", "password")
 """Options that name variables, and hold nothing themselves."""
+DATABASE_FILE = re.compile(r"sqlite(\+\w+)?://")
+"""The only databases that need no secret, and are in no network."""
 PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
 """A name and a password in a URL."""
 TEXTS = ("drop", "means", "to")
@@ -99,8 +101,9 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
 
 def _wrong_text(name: str, value: object) -> str | None:
     told = not str(value).startswith("env:")
-    if (name in SECRETS and told) or (name == "database" and PASSWORD.search(str(value))):
-        return f'{name} holds a secret, which all could read: write {name} = "env:NIGHTWIRE_FLOW_…"'
+    elsewhere = name == "database" and not DATABASE_FILE.match(str(value))
+    if told and (name in SECRETS or elsewhere):
+        return f'{name} is known to the worker alone: write {name} = "env:NIGHTWIRE_FLOW_…"'
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
     if name == "url" and not str(value).startswith(("https://", "http://", "env:")):

@@ -51,7 +51,7 @@ class Limits:
     """What a worker allows to flows.
 
     Attributes:
-        inside: Whether webhooks may lead to private networks and to this machine.
+        inside: Whether webhooks, TOMs and VTP brokers may be in private networks and on this machine.
         files: The folder of files; None for none.
     """
 
@@ -78,7 +78,7 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 
-            return Vtp(given["to"], given.get("survey", ""), stone.name)
+            return Vtp(given["to"], given.get("survey", ""), stone.name, limits.inside)
         case "tom":
             from nightwire.flows.terminals.tom import Tom
 
