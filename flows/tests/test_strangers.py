@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Message
@@ -14,6 +14,8 @@ from nightwire.core.runtime import Endpoints
 from nightwire.flows.engine import Plan
 from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
+from nightwire.flows.engine.part import PartRunner, Session
+from nightwire.flows.engine.past import Past
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows import worker as worker_module
 from nightwire.flows.log import FlowRecord
@@ -140,6 +142,41 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     assert kept == []  # they have just changed
     worker.tidy(flows)
     assert kept == [["b"]]
+
+
+class Forgetting:
+    """A consumer of a topic of which Kafka forgets twenty records more, and then no more."""
+
+    lows = iter((30, 30))
+
+    def get_watermark_offsets(self, _one: object, timeout: float) -> tuple[int, int]:
+        """Return what it still has."""
+        return next(self.lows), 100
+
+    def resume(self, _partitions: object) -> None:
+        """Go on with Kafka."""
+
+
+class Remembering:
+    """An archive of all records, ten a page."""
+
+    def records(self, here: tuple[str, int], wanted: range) -> tuple[list[Message], int]:
+        """Return those of *wanted* that stand on the first page."""
+        page = wanted[:10]
+        return [Message(topic=here[0], partition=here[1], offset=at) for at in page], page.stop
+
+
+def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
+    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    text = 'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.t]\nkind = "split"\nfrom = "s"'
+    part = PartRunner("127.0.0.1:1", "w", Plan(parse(text), 1, "", {"alerts.sim": "s"}, {}), 2.0)
+    session = Session("127.0.0.1:1", "n", part, 2.0, past)
+    session._next["alerts.sim", 0], past.ends["alerts.sim", 0] = 0, 10
+    read: list[int] = []
+    while past.ends:
+        read += [one.offset() or 0 for one in session._archived(source)]
+        session._next["alerts.sim", 0] = read[-1] + 1
+    assert read == [*range(30)]
 
 
 def test_a_window_is_over_by_the_time_of_its_own_partition() -> None:

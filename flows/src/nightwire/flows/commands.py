@@ -114,13 +114,12 @@ def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> 
       nightwire flow show bright --svg bright.svg
     """
     from nightwire.flows.drawing import svg
-    from nightwire.flows.model import without_passwords
 
     found, record = _known(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
-        click.echo(without_passwords(record.text))
+        click.echo(record.text)
     else:
         _draw(found)
 

@@ -87,6 +87,8 @@ class Crossing:
         self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._there, group=self._name, client=self._client)
+        if self._member.list_topics(self._place[0], timeout=15).cluster_id == self._site:
+            raise FlowError([f"bridge {stone.name} leads to this Kafka itself: end in a topic"])
         self._accounts = OffsetAccounts(queue)
         self._holds = False
         self._next = 0

@@ -172,8 +172,8 @@ class Session:
             if here[0] not in self._plan.topics:
                 continue
             found, after = self._past.records(here, range(self._next[here], end))
-            if after < end:
-                return found
+            if after < end or self._past.until(source, TopicPartitionOffset(*here, end)) > end:
+                return found  # there is more: Kafka may have forgotten it meanwhile
             del self._past.ends[here]
             if not found and self._next[here] < end:
                 missing = end - self._next[here]
