@@ -69,6 +69,7 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     assert worker.problems == {"a": "eve may not read filter.ann.x"}
     assert worker.by_flow() == {"a": []}
 
+
 SECRETS = """
 name = "a"
 [sources.s]

@@ -11,13 +11,13 @@ from confluent_kafka import Message
 from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan
 from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
 from nightwire.flows.engine.window import WindowRunner
-from nightwire.flows import worker as worker_module
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, parse
 from nightwire.flows.worker import Worker, WorkerSettings

@@ -90,11 +90,15 @@ def test_a_mail_server_or_broker_byte_by_byte_has_an_end(monkeypatch: pytest.Mon
     monkeypatch.setattr(mail, "LONGEST", 0.5)
     monkeypatch.setattr(vtp, "TIMEOUT", 0.5)
     event = view(alert(7, ra=1.0, dec=2.0), "a/0/7", "b", AlertDecoder(SchemaRegistry(None)))
-    with serving(Dripping(b"220-")) as server, pytest.raises(Unavailable, match="closed"):
+    mailed = stone("email", to="ann@example.org")
+    with serving(Dripping(b"220-")) as server:
         monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.server_address[1]}")
-        deliver(stone("email", to="ann@example.org"), INSIDE)
-    with serving(Dripping(b"\0\0\x10\0")) as server, pytest.raises(Unavailable, match="timed out|no whole answer"):
-        deliver(stone("vtp", to=f"127.0.0.1:{server.server_address[1]}", survey="sim"), INSIDE, event)
+        with pytest.raises(Unavailable, match="closed"):
+            deliver(mailed, INSIDE)
+    with serving(Dripping(b"\0\0\x10\0")) as server:
+        sent = stone("vtp", to=f"127.0.0.1:{server.server_address[1]}", survey="sim")
+        with pytest.raises(Unavailable, match=r"timed out|no whole answer"):
+            deliver(sent, INSIDE, event)
 
 
 def test_a_vtp_broker_inside_is_refused() -> None:

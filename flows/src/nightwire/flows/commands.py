@@ -162,7 +162,9 @@ def down(name: str, bootstrap: str | None) -> None:
     help="Where flows may write files.  [default: nowhere]",
 )  # fmt: skip
 @duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
-@click.option("--allow-inside", is_flag=True, help="Webhooks, TOMs, VTP: private networks too, and this machine.")
+@click.option(
+    "--allow-inside", is_flag=True, help="Webhooks, TOMs, VTP: private networks too, and this machine."
+)
 @metrics_port_option
 @bootstrap_option
 @registry_option

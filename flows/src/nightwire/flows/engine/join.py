@@ -126,10 +126,12 @@ class JoinRunner(Keeper[Held]):
         """Return what is known of the objects; what has no object is a fault."""
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
-            if not isinstance(found, str) and (length := len(json.dumps(found))) > self._longest:
-                found = f"{length} bytes are too many to keep, beside {self._most} of an object"
             if isinstance(found, str):
                 outcome.faults.append((event, found))
+                continue
+            if (length := len(json.dumps(found))) > self._longest:
+                why = f"{length} bytes are too many to keep, beside {self._most} of an object"
+                outcome.faults.append((event, why))
                 continue
             held = touched[key] = self.held.setdefault(key, Held())
             (held.alerts if isinstance(found, Past) else held.returns).append(found)  # type: ignore[arg-type]

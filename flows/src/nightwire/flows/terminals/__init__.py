@@ -51,7 +51,7 @@ class Limits:
     """What a worker allows to flows.
 
     Attributes:
-        inside: Whether webhooks, TOMs and VTP brokers may be in private networks and on this machine.
+        inside: Whether webhooks, TOMs and VTP brokers may be in private networks, or here.
         files: The folder of files; None for none.
     """
 

@@ -16,7 +16,7 @@ from nightwire.flows.terminals.outgoing import BEFORE, EventView, Refused, Unava
 class Lines:
     """Appends events to a file, a JSON object a line; after a crash one may be there twice.
 
-    What was written of a line when the disk was full, or the worker killed, stays as a line of its own.
+    What was written of a line when the disk was full, or the worker killed, is a line of its own.
 
     Attributes:
         folder: Where the worker allows files; None: nowhere.
