@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
@@ -177,6 +177,13 @@ def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -
         read += [one.offset() or 0 for one in session._archived(source)]
         session._next["alerts.sim", 0] = read[-1] + 1
     assert read == [*range(30)]
+
+
+def test_what_nobody_has_any_more_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    source = cast("Any", Forgetting())
+    source.lows = iter((30,))
+    assert Past(None).until(source, TopicPartition("filter.ann.x", 1, 10)) == 30
+    assert "filter.ann.x/1: Kafka has forgotten offsets 10 to 29, unread" in caplog.text
 
 
 def test_a_window_is_over_by_the_time_of_its_own_partition() -> None:

@@ -41,11 +41,6 @@ class Past:
         self._archive, self._limiter = archive, LogLimiter()
         self.ends: dict[TopicPartition, int] = {}
 
-    @property
-    def known(self) -> bool:
-        """Whether there is an archive."""
-        return self._archive is not None
-
     def first(self, source: Consumer, one: TopicPartitionOffset, time: int) -> int | None:
         """Return the first offset written at *time* [ms since 1970] or later; None for none.
 
@@ -67,8 +62,11 @@ class Past:
     def until(self, source: Consumer, one: TopicPartitionOffset) -> int:
         """Return where Kafka's part begins of a partition that goes on at *one*."""
         low, _ = source.get_watermark_offsets(one, timeout=TIMEOUT)
-        if one.offset < low:
+        if one.offset < low and self._archive is not None and one.topic.startswith(ALERTS):
             self.ends[one.topic, one.partition] = low
+        elif one.offset < low:
+            here = f"{one.topic}/{one.partition}"
+            log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
         return int(max(low, one.offset))
 
     def records(self, here: TopicPartition, wanted: range) -> tuple[list[Message], int]:
