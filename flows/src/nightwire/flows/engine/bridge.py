@@ -23,6 +23,7 @@ from nightwire.flows.engine.part import (
     records,
     transactional,
 )
+from nightwire.flows.engine.past import still_there
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
@@ -102,7 +103,7 @@ class Crossing:
         go_on_in_queues(self._positions, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = max(one.offset, low)
+            one.offset = still_there(one, low)
             self._accounts = accounts_of(self._bootstrap, one.topic, one.offset, high)
         [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
         self._next = max(0, there.offset)

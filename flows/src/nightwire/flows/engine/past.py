@@ -23,6 +23,14 @@ TIMEOUT = 10.0
 """Longest wait for Kafka. [s]"""
 
 
+def still_there(one: TopicPartitionOffset, low: int) -> int:
+    """Return where to go on at *one*, of which Kafka has what is at *low* or later; name a gap."""
+    if 0 <= one.offset < low:
+        here = f"{one.topic}/{one.partition}"
+        log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
+    return int(max(low, one.offset))
+
+
 class ArchiveAwayError(MendableError):
     """Nobody says what is archived; asking again may help."""
 
@@ -64,10 +72,8 @@ class Past:
         low, _ = source.get_watermark_offsets(one, timeout=TIMEOUT)
         if one.offset < low and self._archive is not None and one.topic.startswith(ALERTS):
             self.ends[one.topic, one.partition] = low
-        elif one.offset < low:
-            here = f"{one.topic}/{one.partition}"
-            log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
-        return int(max(low, one.offset))
+            return int(low)
+        return still_there(one, low)
 
     def records(self, here: TopicPartition, wanted: range) -> tuple[list[Message], int]:
         """Return records of *wanted*, and where to go on: its end, if the archive has no more."""
