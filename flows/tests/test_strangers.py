@@ -17,6 +17,7 @@ from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
+from nightwire.flows.engine.stones import SplitRunner
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, parse
@@ -115,6 +116,18 @@ def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
     worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
     assert why in worker.problems["a"]
+
+
+def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
+    text = (
+        'name = "b"\n[sources.s]\ntopic = "filter.ann.x"\n[stones.a]\nkind = "split"\nfrom = "s"\n'
+        '[stones.t]\nkind = "topic"\nfrom = ["s", "a"]\ntopic = "t"'
+    )
+    plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {"a": SplitRunner()})
+    assert [(topic, event.at) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
+        ("t", 0),
+        ("t", 1),
+    ]
 
 
 def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
