@@ -47,6 +47,7 @@ at = "mountain"
 WEBHOOK = 'kind = "webhook"\nfrom = "often"\nurl = "https://example.org/x"'
 JOINED = 'kind = "join"\nfrom = "few"\nwithin = "1h"\n'
 BRIDGED = 'kind = "bridge"\nfrom = "often"\nkafka = "b:9092"\ntopic = "filters"'
+MANY = "".join(f'\n[stones.s{number}]\nkind = "split"\nfrom = "sky"' for number in range(100))
 STORED = 'kind = "database"\nfrom = "often"\ndatabase = "postgresql://ann:swordfish@b/x"\ntable = "t"'
 TOPICS = ["alerts.sim", "returns.ann", "voevents"]
 
@@ -136,6 +137,8 @@ def test_types_go_along_the_edges() -> None:
         ),
         ('"https://', '"https://ann:swordfish@', "line 30: stone hook: url is known to the worker alone"),
         (WEBHOOK, f'{WEBHOOK}\ngive_up = "7d"', "line 31: stone hook: give_up: no queue keeps"),
+        ('["g", "r"]', str([*range(101)]), "line 16: stone bands: values are 100 at most"),
+        (WEBHOOK, WEBHOOK + MANY, "line 1: 106 stones are too many: 100 at most"),
         (WEBHOOK, BRIDGED, "line 31: filters is no flow's to write"),
         (WEBHOOK, STORED, "line 30: stone hook: database is known to the worker alone: write"),
     ],

@@ -17,6 +17,8 @@ HEADER = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
 KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*=")
 MAX_TEXT = 256 << 10
 """Longest text. [byte]"""
+MOST = 100
+"""Most sources, and most stones, of a flow: each terminal is a thread of the worker."""
 SOURCE_KEYS = {"topic", "survey", "begin", "at"}
 
 
@@ -89,6 +91,8 @@ def _tables(
     if not isinstance(tables, dict) or not tables:
         wrong.add(lines.of(kind), f"there are no {kind}: write [{kind}.NAME]")
         return {}
+    if len(tables) > MOST:
+        wrong.add(lines.of(kind), f"{len(tables)} {kind} are too many: {MOST} at most")
     for name, table in tables.items():
         where = lines.of(f"{kind}.{name}", "") if isinstance(table, dict) else lines.of(kind, name)
         if not NAME.fullmatch(name):
