@@ -116,45 +116,50 @@ class Crossing:
 
     def carry(self, source: Consumer, messages: list[Message]) -> None:
         """Write those of *messages* over there that are not there yet; then say so here."""
-        if not self._holds:
-            return
-        dead = self._cross([one for one in messages if (one.offset() or 0) >= self._next])
-        for one in messages:
-            at = one.offset() or 0
-            self._accounts.count(self._queue, at, delivered=at not in dead, dead_lettered=at in dead)
-        for account in self._accounts.changed():
-            write_account(self._writer, account)
-        self._writer.flush()
-        after = TopicPartitionOffset(*self._queue, (messages[-1].offset() or 0) + 1)
-        source.commit(offsets=[after], asynchronous=False)
+        if self._holds:
+            known = [one for one in messages if (one.offset() or 0) < self._next]
+            self._settle(source, known)
+            self._cross(source, messages[len(known) :])
 
     def close(self) -> None:
         """Leave the other Kafka."""
         self._positions.keep(())
         self._member.close()
 
-    def _cross(self, messages: list[Message]) -> set[int]:
-        """Write *messages* over there; return the offsets of those that are too large for it."""
+    def _cross(self, source: Consumer, messages: list[Message]) -> None:
+        """Write *messages* over there; those that are too large for it go to dead letters."""
         if not messages:
-            return set()
-        after = (messages[-1].offset() or 0) + 1
+            return
         try:
-            self._transact(messages, after)
+            self._transact(messages)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
                 raise
             self._sink = self._fencing()  # the old one has gaps in its sequence numbers now
             if half := len(messages) // 2:
-                return self._cross(messages[:half]) | self._cross(messages[half:])
+                self._cross(source, messages[:half])
+                self._cross(source, messages[half:])
+                return
             send_message_to_dead_letters(self._writer, messages[0], stage=self._queue[0], reason=str(error))
-            self._transact([], after)
-            self._next = after
-            return {after - 1}
-        self._next = after
-        return set()
+            self._settle(source, messages, dead=True)
+        else:
+            self._settle(source, messages)
 
-    def _transact(self, messages: list[Message], after: int) -> None:
-        """Write *messages* and the position *after* them as one.
+    def _settle(self, source: Consumer, messages: list[Message], *, dead: bool = False) -> None:
+        """Count and commit here what is over there, or *dead*: of that nothing is said there."""
+        if not messages:
+            return
+        for one in messages:
+            self._accounts.count(self._queue, one.offset() or 0, delivered=not dead, dead_lettered=dead)
+        for account in self._accounts.changed():
+            write_account(self._writer, account)
+        self._writer.flush()
+        self._next = max(self._next, (messages[-1].offset() or 0) + 1)
+        after = TopicPartitionOffset(*self._queue, (messages[-1].offset() or 0) + 1)
+        source.commit(offsets=[after], asynchronous=False)
+
+    def _transact(self, messages: list[Message]) -> None:
+        """Write *messages* and the position after them as one.
 
         Raises:
             KafkaException: Nothing of that is written; says so where a record was too large.
@@ -165,7 +170,7 @@ class Crossing:
             for one in messages:
                 self._write(sink, one, refused)
             sink.flush(TRANSACTION_TIMEOUT / 1000)
-            here = [TopicPartitionOffset(*self._place, after)]
+            here = [TopicPartitionOffset(*self._place, (messages[-1].offset() or 0) + 1)]
             sink.send_offsets_to_transaction(here, self._member.consumer_group_metadata())
             sink.commit_transaction()
         except KafkaException as error:
