@@ -179,12 +179,28 @@ class Remembering:
         return [Message(topic=here[0], partition=here[1], offset=at) for at in page], page.stop
 
 
-def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
-    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+def session_of(past: Past) -> Session:
+    """Return one that reads ten records from the archive, and then goes on with Kafka."""
     text = 'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.t]\nkind = "split"\nfrom = "s"'
     part = PartRunner("127.0.0.1:1", "w", Plan(parse(text), 1, "", {"alerts.sim": "s"}, {}), 2.0)
     session = Session("127.0.0.1:1", "n", part, 2.0, past)
     session._next["alerts.sim", 0], past.ends["alerts.sim", 0] = 0, 10
+    return session
+
+
+def test_what_the_archive_gave_of_a_partition_that_went_is_the_next_workers() -> None:
+    """It goes while Kafka is asked for more, as partitions do."""
+    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    source.lows = iter((10,))
+    session = session_of(past)
+    source.unassign = lambda: None
+    source.consume = lambda *_: session._revoked(source, [TopicPartition("alerts.sim", 0)]) or []
+    assert session._batch(source) == []
+
+
+def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
+    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    session = session_of(past)
     read: list[int] = []
     while past.ends:
         read += [one.offset() or 0 for one in session._archived(source)]

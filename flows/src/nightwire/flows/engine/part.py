@@ -114,9 +114,7 @@ class Session:
             sink = transactional(self._bootstrap, self._name)  # the group forms meanwhile
             while not leave.is_set():
                 self._follow_plan(source)
-                messages = self._archived(source)
-                wait = 0.0 if messages else POLL
-                messages += self._ours(source, records(source.consume(BATCH, wait)))
+                messages = self._batch(source)
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
@@ -164,6 +162,11 @@ class Session:
             self._starts.pop((one.topic, one.partition), None)
             self._past.ends.pop((one.topic, one.partition), None)
         source.unassign()
+
+    def _batch(self, source: Consumer) -> list[Message]:
+        """Return what comes next; partitions may go while Kafka is asked, the archive's too."""
+        archived = self._archived(source)
+        return self._ours(source, archived + records(source.consume(BATCH, 0.0 if archived else POLL)))
 
     def _archived(self, source: Consumer) -> list[Message]:
         """Return what comes next of what Kafka has forgotten; after the last, go on with Kafka."""
