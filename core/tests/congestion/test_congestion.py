@@ -24,6 +24,7 @@ from nightwire.core.congestion import (
     place_of,
     ranges,
 )
+from nightwire.core.congestion.owed import RUNS
 from nightwire.core.datagrams import channel_judge
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import (
@@ -123,6 +124,13 @@ def test_a_partition_that_goes_is_forgotten_and_the_forgotten_past_is_named() ->
     assert ranges([3, 4, 7]) == [range(3, 5), range(7, 8)]
 
 
+def test_what_follows_at_once_is_named_shortly() -> None:
+    owed = Owed()
+    for offset in range(0, 3 * BLOCK, 2):
+        owed.add(HERE, offset, Sent.LITE)
+    assert len(owed.first(BLOCK)) == RUNS == len(ranges(offset for _, offset in owed.first(BLOCK)))
+
+
 def test_a_kept_block_that_cannot_be_is_read_as_far_as_it_can() -> None:
     owed = Owed()
     owed.restore({(HERE, 0): b"\x07\x04" + b"\x01" * 2 * BLOCK})
@@ -137,13 +145,15 @@ def test_a_reduced_alert_is_read_by_its_own_schema() -> None:
     assert decoded(lite) == alert(1) | {"cutoutScience": None, "prvDiaSources": None}
 
 
+def container(schema: bytes, body: bytes) -> Message:
+    value = wire.container_head(schema, b"x" * 16) + wire.container_block(body, b"x" * 16)
+    return Message(topic="alerts.ztf", partition=0, offset=0, value=value, timestamp=(1, 0))
+
+
 def test_a_container_stays_one() -> None:
     text = b'{"type": "record", "name": "a", "fields": [{"name": "candid", "type": "long"}, %s]}'
     stamp = b'{"name": "cutoutScience", "type": ["null", {"type": "record", "name": "c", "fields": [%s]}]}'
-    schema = text % (stamp % b'{"name": "stampData", "type": "bytes"}')
-    body = b"\x02" + b"\x02\x04ab"
-    value = wire.container_head(schema, b"x" * 16) + wire.container_block(body, b"x" * 16)
-    one = Message(topic="alerts.ztf", partition=0, offset=0, value=value, timestamp=(1, 0))
+    one = container(text % (stamp % b'{"name": "stampData", "type": "bytes"}'), b"\x02" + b"\x02\x04ab")
     (less,) = Reduction(DECODER)(Level.STAMPLESS, [one])
     assert decoded(less) == {"candid": 1, "cutoutScience": None}
 
@@ -152,9 +162,16 @@ def test_the_brightest_come_first_or_by_another_attribute_and_the_unreadable_las
     batch = [message(0, b"?"), *(message(1 + at, flux=flux) for at, flux in enumerate((5.0, 9.0, 7.0)))]
     assert [one.offset() for one in Reduction(DECODER)(Level.SAMPLE, batch)] == [2, 3, 1, 0]
     assert [one.offset() for one in Reduction(DECODER, "-magnitude")(Level.SAMPLE, batch)] == [1, 3, 2, 0]
-    assert Reduction(DECODER)(Level.SAMPLE, batch)[-1] is batch[0]
+    assert [*Reduction(DECODER)(Level.SAMPLE, batch)][-1] is batch[0]
     first = channel_judge("flux < 8 AND id > 1", "sim", DECODER)
     assert [one.offset() for one in Reduction(DECODER, first=first)(Level.SAMPLE, batch)] == [3, 0, 2, 1]
+
+
+@pytest.mark.parametrize("rank", ["magnitude", "ra"])
+def test_an_alert_with_something_else_where_a_number_was_comes_last(rank: str) -> None:
+    schema = b'{"type": "record", "name": "a", "fields": [{"name": "candidate", "type": "string"}]}'
+    batch = [container(schema, b"\x02a"), message(1)]
+    assert [one.offset() for one in Reduction(DECODER, rank)(Level.SAMPLE, batch)] == [1, 0]
 
 
 def test_a_sample_is_the_best_in_order_and_the_rest_is_owed() -> None:
@@ -282,4 +299,4 @@ def test_what_did_not_come_is_owed_still() -> None:
 @pytest.mark.parametrize("value", [b"", None])
 def test_a_record_without_a_value_goes_as_it_is(value: bytes | None) -> None:
     one = Message(topic="alerts.sim", partition=0, offset=0, value=value, timestamp=(1, 0))
-    assert Reduction(DECODER)(Level.LITE, [one]) == [one]
+    assert [*Reduction(DECODER)(Level.LITE, [one])] == [one]

@@ -22,6 +22,8 @@ FOLLOWS_HEADER = "follows"
 """Says in the whole alert what went out of it before; ``nothing`` where it was skipped."""
 ROUND = 0.1
 """Time that a batch is to take, as a part of the ladder's limit."""
+LONGEST = 20.0
+"""A batch takes no longer than this: who does not answer within a minute is taken for gone. [s]"""
 LONG = 3
 """Where alerts follow, a batch takes so many times as long."""
 SAMPLED = 5_000
@@ -105,9 +107,7 @@ class Link:
             return None
         since, budget = self._waiting[0][0], min(self._budget, size)
         batch = [one for _, one in islice(self._waiting, self._count(level, most, budget))]
-        out = batch if level is Level.FULL else self._handler(level, batch)  # it may fail: all waits on
-        if level is Level.SAMPLE:
-            out = [*_within(out[:most], budget)]
+        out = batch if level is Level.FULL else self._less(level, batch, most, budget)
         for one in batch:
             self._waiting.popleft()
             self._held -= len(one)
@@ -136,13 +136,18 @@ class Link:
         """Note that *batch* was delivered at *now*, *took* after it went out. [s]"""
         for one in batch.paid:
             self.owed.pay(*one)
-        round_ = ROUND * self.ladder.limit
+        round_ = min(LONGEST, ROUND * self.ladder.limit)
         if took >= round_:
             self._budget = max(LEAST, round_ * batch.size / took)
         elif batch.size > self._budget / 2:
             self._budget *= 2
         if batch.since is not None:
             self.ladder.see(now - batch.since, now)
+
+    def _less(self, level: Level, batch: Sequence[Message], most: int, budget: float) -> list[Message]:
+        """Return what goes out of *batch*; the handler may fail: then all waits on."""
+        less = self._handler(level, batch)
+        return [*_within(islice(less, most), budget)] if level is Level.SAMPLE else [*less]
 
     def _count(self, level: Level, most: int, budget: float) -> int:
         """Return how many of those that wait are looked at."""
