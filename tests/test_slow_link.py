@@ -186,6 +186,22 @@ def test_a_free_link_gets_all_of_each(
         assert list(reader) == []
 
 
+def test_what_was_done_does_not_come_again(
+    directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, client = fresh_topic("alerts", partitions=2), producer(kafka)
+    for number in range(8):
+        client.produce(topic, alert(number), partition=number % 2, headers=[("survey", b"sim")])
+    assert client.flush(60) == 0
+    monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
+    how: dict[str, Any] = {"group": f"g{os.urandom(4).hex()}", "slow_link": 60, "follow": False}
+    found: list[tuple[str, int, int]] = []
+    for limit in (3, 2, None):
+        with AlertReader(topic, bootstrap="127.0.0.1:9", limit=limit, **how) as reader:
+            found += [one.position for one in reader]
+    assert sorted(found) == [(topic, partition, offset) for partition in range(2) for offset in range(4)]
+
+
 def test_what_cannot_be_read_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
     def read(topic: str, **how: Any) -> None:
         with AlertReader(topic, bootstrap="127.0.0.1:9", slow_link=True, **how) as reader:

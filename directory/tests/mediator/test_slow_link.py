@@ -9,7 +9,9 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
-from nightwire.core.kafka import admin, producer
+from nightwire.core.kafka import admin, ensure_topics, producer
+from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.topics import OWED, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -123,6 +125,23 @@ def test_an_answer_is_acknowledged_to_the_next_process(serving: Any, kafka: str,
         found += client.until(settled)
     assert sorted(found) == [(0, offset) for offset in range(count)]
     assert left
+
+
+def test_what_was_decided_before_the_group_had_a_position_is_void(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    """Whoever decided that was killed before anything was acknowledged; what nobody can read is
+    passed over."""
+    topic, name = fresh_topic(), group()
+    fill(kafka, topic, 5, size=10)
+    said = {"group": name, "topic": topic, "partition": 0, "first": 0, "sent": b"\4\4\4"}
+    ensure_topics(kafka, [settings(OWED)])
+    client = producer(kafka)
+    for first, value in ((0, RECORD.encode(said)), (2, RECORD.encode(said)), (1_000, b"?")):
+        client.produce(OWED, value, f"{name}|{topic}|0|{first}".encode(), partition=0)
+    assert client.flush(60) == 0
+    found = Client(here, topic, name).until(settled)
+    assert found == [(0, offset) for offset in range(5)]
 
 
 @pytest.mark.proof
