@@ -65,10 +65,10 @@ class Directory:
         return {one.split('became="')[1].split('"')[0]: int(float(one.split()[-1])) for one in ours}
 
 
-@pytest.fixture
-def directory(kafka: str, tmp_path: Path) -> Iterator[Directory]:
+@pytest.fixture(scope="module")
+def directory(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
     ensure_topics(kafka, [settings(name) for name in (DIRECTORY, FILTERS, OWED)])
-    one = Directory(kafka, tmp_path)
+    one = Directory(kafka, tmp_path_factory.mktemp("directory"))
     one.start()
     yield one
     one.child.terminate()

@@ -103,8 +103,8 @@ class SlowLinkSource(RecordSource):
     def _done(self) -> Mapping[str, str]:
         """Return what acknowledges the part of the last answer that is done."""
         said = httpx.URL(self._question).params
-        after = dict(one.split(":") for one in said["after"].split(",") if one)
-        following = {*_offsets(said["paid"])}
+        after = dict(one.split(":") for one in said.get("after", "").split(",") if one)
+        following = {*_offsets(said.get("paid", ""))}
         undone = {(where[1], offset) for where, offset in self._undone}
         for partition, offset in sorted(undone - following, reverse=True):
             after[str(partition)] = str(offset)

@@ -59,6 +59,8 @@ AT_ONCE = 1_000
 """Most records of one read."""
 END = 1 << 63
 """Behind every offset."""
+LONGER = 60.0
+"""A session that has answered is kept for so much longer than others: its link is slow. [s]"""
 EXPIRE = 10.0
 """Time between two looks for what Kafka has forgotten of what is owed. [s]"""
 
@@ -171,6 +173,7 @@ class SlowLinkSession(Session):
             self._keep()
             self._answered |= {partition: offset for (_, partition), offset in batch.upto.items()}
             self._batch, self._went = batch, time.monotonic()
+            self.used = self._went + LONGER
             return [*batch.messages]
 
     def close(self) -> None:
