@@ -9,7 +9,7 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
-from nightwire.core.kafka import admin, ensure_topics, producer
+from nightwire.core.kafka import admin, consumer, ensure_topics, producer
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.topics import OWED, settings
 
@@ -55,6 +55,16 @@ class Client:
             self.go_on()
             if enough(answer):
                 return found
+
+
+def owe(kafka: str, topic: str, name: str, first: int, count: int) -> None:
+    """Say that of partition 0 a group got nothing of so many alerts; of none: what nobody reads."""
+    said = {"group": name, "topic": topic, "partition": 0, "first": first, "sent": b"\4" * count}
+    ensure_topics(kafka, [settings(OWED)])
+    client = producer(kafka)
+    value = RECORD.encode(said) if count else b"?"
+    client.produce(OWED, value, f"{name}|{topic}|0|{first}".encode(), partition=0)
+    assert client.flush(60) == 0
 
 
 def group() -> str:
@@ -134,14 +144,30 @@ def test_what_was_decided_before_the_group_had_a_position_is_void(
     passed over."""
     topic, name = fresh_topic(), group()
     fill(kafka, topic, 5, size=10)
-    said = {"group": name, "topic": topic, "partition": 0, "first": 0, "sent": b"\4\4\4"}
-    ensure_topics(kafka, [settings(OWED)])
-    client = producer(kafka)
-    for first, value in ((0, RECORD.encode(said)), (2, RECORD.encode(said)), (1_000, b"?")):
-        client.produce(OWED, value, f"{name}|{topic}|0|{first}".encode(), partition=0)
-    assert client.flush(60) == 0
+    for first in (0, 2):
+        owe(kafka, topic, name, first, 3)
+    owe(kafka, topic, name, 1_000, 0)
     found = Client(here, topic, name).until(settled)
     assert found == [(0, offset) for offset in range(5)]
+
+
+def test_what_follows_at_once_is_bounded_though_alerts_are_larger_than_before(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    topic, name, count = fresh_topic(), group(), 40
+    fill(kafka, topic, count, size=100_000)
+    owe(kafka, topic, name, 0, count)
+    keeper = consumer(kafka, group=name)
+    keeper.commit(offsets=[TopicPartition(topic, 0, count)], asynchronous=False)
+    keeper.close()
+    client, sizes = Client(here, topic, name), list[int]()
+
+    def over(answer: httpx.Response) -> bool:
+        sizes.append(len(answer.json()))
+        return settled(answer)
+
+    assert client.until(over) == [(0, offset) for offset in range(count)]
+    assert max(sizes) <= 16
 
 
 @pytest.mark.proof

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -28,6 +29,8 @@ LONG = 3
 """Where alerts follow, a batch takes so many times as long."""
 SAMPLED = 5_000
 """From so many alerts at most a sample is chosen at once."""
+ITSELF = 1 << 10
+"""Memory that a record takes beside its bytes. [byte]"""
 FIRST, LEAST = 64 << 10, 4 << 10
 """Size of a batch at first, and on the slowest link. [byte]"""
 REDUCED = 4 << 10
@@ -81,18 +84,18 @@ class Link:
 
     @property
     def held(self) -> int:
-        """What waits. [byte]"""
+        """What waits takes so much memory. [byte]"""
         return self._held
 
     def arrive(self, messages: Sequence[Message], at: float) -> None:
         """Let *messages* wait, none of which arrived before *at*."""
         self._waiting.extend((at, message) for message in messages)
-        self._held += sum(map(len, messages))
+        self._held += sum(map(memory_of, messages))
 
     def leave(self, partition: TopicPartition) -> None:
         """Let nothing of *partition* wait any more."""
         self._waiting = deque(one for one in self._waiting if place_of(one[1])[0] != partition)
-        self._held = sum(len(message) for _, message in self._waiting)
+        self._held = sum(memory_of(message) for _, message in self._waiting)
 
     def choose(self, most: int, size: int, now: float) -> Batch | None:
         """Return what goes out at *now*; None where nothing waits.
@@ -110,7 +113,7 @@ class Link:
         out = batch if level is Level.FULL else self._less(level, batch, most, budget)
         for one in batch:
             self._waiting.popleft()
-            self._held -= len(one)
+            self._held -= memory_of(one)
         self._weigh(level, out)
         return self._decided(batch, out, since)
 
@@ -154,7 +157,7 @@ class Link:
         if level is Level.SAMPLE:
             return SAMPLED
         if level is Level.FULL:
-            return min(most, sum(1 for _ in _within((one for _, one in self._waiting), budget)))
+            return sum(1 for _ in _within((one for _, one in islice(self._waiting, most)), budget))
         return min(most, max(1, int(budget / self._mean[level])))
 
     def _weigh(self, level: Level, out: Sequence[Message]) -> None:
@@ -196,6 +199,13 @@ def _within(messages: Iterable[Message], budget: float) -> Iterator[Message]:
         yield message
         if (budget := budget - len(message)) <= 0:
             return
+
+
+def memory_of(message: Message) -> int:
+    """Return what *message* takes, with key, headers and itself. [byte]"""
+    headers: Any = message.headers() or ()
+    beside = sum(len(name) + len(one or "") for name, one in headers)
+    return ITSELF + len(message) + len(message.key() or "") + beside
 
 
 def place_of(message: Message) -> Place:

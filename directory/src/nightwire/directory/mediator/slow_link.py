@@ -22,6 +22,7 @@ from nightwire.core.congestion import (
     Link,
     Place,
     Sent,
+    memory_of,
     place_of,
     ranges,
 )
@@ -209,18 +210,19 @@ class SlowLinkSession(Session):
         self._link.owed.drop(here, range(offset, END))
 
     def _drain(self, timeout: float) -> None:
-        """Read what Kafka has: for some time, and for as much as may wait."""
+        """Read what Kafka has: for some time, and for as much as may wait; something each time, for
+        who does not ask Kafka for minutes loses the partitions."""
         until, most = time.monotonic() + timeout + DRAIN, 1
         sampled = max(HELD, min(SAMPLED, self._share(SAMPLED_OF_ALL)))
         room = sampled if self._link.ladder.level is Level.SAMPLE else HELD
-        while time.monotonic() < until and self._link.held < room:
+        while True:
             messages = self._read(most, timeout)
             if self._unknown:
                 raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
             self._link.arrive(messages, self._current)
             if self._at_end:
                 self._current = time.monotonic()
-            if not messages:
+            if not messages or time.monotonic() >= until or self._link.held >= room:
                 return
             most, timeout = AT_ONCE, QUIET
 
@@ -239,7 +241,7 @@ class SlowLinkSession(Session):
         """Return *live* with whole alerts that are owed, where the link has room for them."""
         wanted, found = self._link.wanted(most, size, live), list[Message]()
         for here, piece in _pieces(wanted):
-            if live.size + sum(map(len, found)) >= size:
+            if live.size + sum(map(memory_of, found)) >= size:
                 break
             try:
                 found += self._fetched(here, piece)
