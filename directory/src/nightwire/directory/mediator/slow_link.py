@@ -305,16 +305,20 @@ class SlowLinkSession(Session):
             self._unknown = error.args[0].str()
             return
         self._unknown = next((str(one.error) for one in held if one.error), "")
-        for partition, offset in ((one.partition, one.offset) for one in held):
-            self._ours.add(partition)
-            self._behind.add(partition)
-            here, begin = (self.topic, partition), max(offset, self._acknowledged.get(partition, 0), 0)
-            self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
-            self._link.owed.drop(here, range(begin, END))  # did not go out
-            if begin:
-                self._answered[partition] = begin
+        for one in held:
+            self._begin(one.partition, max(one.offset, self._acknowledged.get(one.partition, 0), 0), known)
         for partition, offset in self._claimed_paid:
             self._link.owed.pay((self.topic, partition), offset)
+
+    def _begin(self, partition: int, offset: int, known: Mapping[Block, bytes]) -> None:
+        """Begin with *partition* at *offset*: what was decided beyond it did not go out."""
+        here = (self.topic, partition)
+        self._ours.add(partition)
+        self._behind.add(partition)
+        self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
+        self._link.owed.drop(here, range(offset, END))
+        if offset:
+            self._answered[partition] = offset
 
     def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         super()._taken(consumer, taken)
