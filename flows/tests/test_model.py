@@ -187,7 +187,9 @@ def test_a_flow_is_drawn() -> None:
     assert "broker.ann.bright" in "".join(ET.fromstring(svg(parse(TEXT))).itertext())  # noqa: S314
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000])
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 50_000, "a = " + "1" * 5000, "a" + ".a" * 50_000 + " = 1"]
+)
 def test_a_text_that_is_a_bomb_is_refused(text: str) -> None:
     with pytest.raises(FlowError, match="no TOML"):
         parse(text)
@@ -203,3 +205,10 @@ def test_what_looks_like_markup_is_drawn_as_it_is() -> None:
     with console.capture() as drawn:
         console.print(tree(parse(TEXT.replace("snr > 5", "band = '[/red]' OR band = '[b]'"))))
     assert "band = '[/red]' OR band = '[b]'" in drawn.get()
+
+
+def test_a_flow_has_at_most_a_hundred_stones_and_says_little_of_many_errors() -> None:
+    many = "".join(f'[stones.x{number}]\nkind = "split"\nfrom = "y{number}"\n' for number in range(101))
+    assert any("there are 10" in one and "limit is 100" in one for one in reasons(TEXT + many))
+    wrong = reasons(TEXT + "".join(f"[stones.x{number}]\n" for number in range(90)))
+    assert (len(wrong), wrong[-1]) == (21, "and 70 more")

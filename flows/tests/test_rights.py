@@ -15,9 +15,14 @@ from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import parse
-from nightwire.flows.worker import Worker, WorkerSettings, missing_rights
+from nightwire.flows.worker import MOST_STONES, Worker, WorkerSettings, missing_rights
 from nightwire.schemas import SchemaRegistry
 
+SOURCE = """
+name = "a"
+[sources.s]
+topic = "alerts.sim"
+"""
 FLOW = """
 name = "a"
 [sources.s]
@@ -60,6 +65,46 @@ def test_what_a_flow_may_is_what_its_owner_may(
     flow = parse(FLOW.format(source=source, output=output))
     assert [*missing_rights(flow, owner, RIGHTS)] == wrong
     assert [*missing_rights(flow, owner, ReadRights())] == []  # where Kafka asks nobody
+
+
+OUT = 'url = "https://example.org"\nfacility = "f"\nobservation_type = "o"\nparameters = {}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "wrong"),
+    [
+        ("bridge", 'kafka = "10.0.0.1:9092"\ntopic = "x"', "eve may have no bridge"),
+        ("vtp", 'to = "10.0.0.1:8098"', "eve may have no vtp"),
+        ("database", 'database = "postgresql://10.0.0.1/x"\ntable = "x"', "eve may have no database"),
+        ("file", 'path = "x"', "eve may have no file"),
+        ("slack", 'url = "env:NIGHTWIRE_FLOW_CHAT"\ntext = "x"', "eve may not use env:NIGHTWIRE_FLOW_CHAT"),
+        ("slack", 'url = "env:NIGHTWIRE_FLOW_EVE__CHAT"\ntext = "x"', ""),
+        ("tom", f'{OUT}\ntoken = "env:NIGHTWIRE_FLOW_EVELYN__TOM"', "eve may not use env:NIGHTWIRE_FLOW_EVEL"),
+        ("tom", f'{OUT}\ntoken = "env:NIGHTWIRE_FLOW_EVE__X__TOM"', "eve may not use"),  # of eve--x
+    ],
+)
+def test_what_leads_inside_and_others_secrets_are_the_operators(kind: str, options: str, wrong: str) -> None:
+    flow = parse(SOURCE + f'[stones.t]\nkind = "{kind}"\nfrom = "s"\n{options}\n')
+    assert [one.startswith(wrong) for one in missing_rights(flow, "eve", RIGHTS)] == [True] * bool(wrong)
+    assert [*missing_rights(flow, "op", RIGHTS)] == [*missing_rights(flow, "eve", ReadRights())] == []
+
+
+def test_stones_of_one_owner_are_counted_together() -> None:
+    stones = (f'[stones.t{number}]\nkind = "split"\nfrom = "s"\n' for number in range(MOST_STONES // 2 + 1))
+    half = parse(SOURCE + "".join(stones))
+    assert [*missing_rights(half, "eve", RIGHTS)] == []
+    assert "more than" in "".join(missing_rights(half, "eve", RIGHTS, [half]))
+
+
+def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_kafka: str) -> ReadRights:
+        raise TimeoutError
+
+    monkeypatch.setattr("nightwire.flows.worker.read_rights", away)
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS", 0.0)
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
+    worker.follow_rights()
+    assert worker.rights is RIGHTS
 
 
 def test_a_flow_without_rights_does_not_run_and_says_why() -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nightwire.core.subscriptions import FlowRecord, FlowTable
-from nightwire.directory.serve.flows import MOST_OWN, check_own
+from nightwire.directory.serve.flows import MOST_OWN, MOST_OWNERS, check_own
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import RefusedError
 
@@ -38,3 +38,10 @@ def test_nobody_takes_all_names() -> None:
     check_own(found, "ann", "a0")
     with pytest.raises(RefusedError, match=f"{MOST_OWN} names"):
         check_own(found, "ann", "one-more")
+
+
+def test_all_of_them_leave_room_for_operators() -> None:
+    found = table(*((f"a{number}", "x", f"ann{number}") for number in range(MOST_OWNERS)))
+    check_own(found, "ann0", "a0")
+    with pytest.raises(RefusedError, match="the operator"):
+        check_own(found, "bob", "new")

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -20,9 +21,10 @@ from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
-from nightwire.flows.log import FlowFollower, FlowRecord, readable
-from nightwire.flows.model import Flow, FlowError, Stone, check, parse
+from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
+from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals.outgoing import BEFORE, PREFIX
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, flow_state, settings
 
@@ -36,6 +38,12 @@ RIGHTS = 10.0
 """Time between two looks at who may read and write what. [s]"""
 AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
+OPERATORS = frozenset({"bridge", "database", "file", "vtp"})
+"""Kinds of stones of which nobody judges whether they lead inside: operators alone have them."""
+MOST_STONES = 100
+"""Most stones of all flows of an owner: a terminal is a thread."""
+VARIABLE = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)*")
+"""The end of the name of an owner's variable; without ``__``, which ends his own name."""
 
 
 @dataclass(frozen=True)
@@ -156,13 +164,14 @@ class Worker:
         self, record: FlowRecord, version: int, flows: Mapping[str, tuple[FlowRecord, int]]
     ) -> dict[Key, Plan | Way]:
         """Return the parts of a flow that are ours."""
-        flow = parse(record.text)
+        flow = parsed(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
-        if denied := [*missing_rights(flow, record.made_by, self.rights)]:
+        older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
+        his = readable(one for one in older if one.made_by == record.made_by)
+        if denied := [*missing_rights(flow, record.made_by, self.rights, [*his])]:
             raise DeniedError(denied)
         topics = {*self._admin.list_topics(timeout=10).topics}
-        older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
         types = check(flow, topics, self.registry.of_survey, [*readable(older)])
         if missing := {*_needed(flow)} - topics:
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])
@@ -216,13 +225,34 @@ def _stones(plan: Plan | Way) -> Collection[str]:
     return plan.runners if isinstance(plan, Plan) else {plan[1].name}
 
 
-def missing_rights(flow: Flow, owner: str, rights: ReadRights) -> Iterator[str]:
-    """Yield what *flow* does that *owner* may not; topics `broker.OWNER.…` are his own.  Pure."""
+def missing_rights(
+    flow: Flow, owner: str, rights: ReadRights, others: Collection[Flow] = ()
+) -> Iterator[str]:
+    """Yield what *flow* does that *owner* may not, whose are *others* too.  Pure.
+
+    Topics `broker.OWNER.…` are his own.  Who may write `flows` is an operator: he may all.
+    """
     own = f"broker.{owner}."
     yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
     for topic in flow.writes:
         if not topic.startswith(own) and not rights.allow(owner, topic, WRITING):
             yield f"{owner} may not write {topic}; {own}STREAM he may"
+    if not rights.allow(owner, FLOWS, WRITING):
+        if sum(len(one.stones) for one in (flow, *others)) > MOST_STONES:
+            yield f"the flows of {owner} have more than {MOST_STONES} stones"
+        for stone in flow.stones.values():
+            yield from _operators_own(stone, owner)
+
+
+def _operators_own(stone: Stone, owner: str) -> Iterator[str]:
+    """Yield what *stone* asks of the worker that is not for *owner*: addresses inside, secrets."""
+    if stone.kind in OPERATORS:
+        yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
+    own = f"{BEFORE}{PREFIX}{owner.upper().replace('-', '_')}__"
+    for value in stone.options.values():
+        if isinstance(value, str) and value.startswith(BEFORE):
+            if not value.startswith(own) or not VARIABLE.fullmatch(value.removeprefix(own)):
+                yield f"{owner} may not use {value[:80]} (stone {stone.name}); {own}NAME he may"
 
 
 def _needed(flow: Flow) -> Iterator[str]:

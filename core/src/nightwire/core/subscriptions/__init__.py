@@ -1,6 +1,7 @@
 """Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
 
 from nightwire.core.subscriptions.flows import (
+    MOST_NAMES,
     FlowDeniedError,
     FlowRecord,
     Flows,
@@ -27,6 +28,7 @@ from nightwire.core.subscriptions.table import LiveInterest, SubscriptionTable
 __all__ = [
     "KINDS",
     "MAX_CONDITION",
+    "MOST_NAMES",
     "REFRESH",
     "FlowDeniedError",
     "FlowRecord",
