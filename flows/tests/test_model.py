@@ -187,9 +187,7 @@ def test_a_flow_is_drawn() -> None:
     assert "broker.ann.bright" in "".join(ET.fromstring(svg(parse(TEXT))).itertext())  # noqa: S314
 
 
-@pytest.mark.parametrize(
-    "text", ["a = " + "[" * 50_000, "a = " + "1" * 5000, "a" + ".a" * 50_000 + " = 1"]
-)
+@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000, "a" + ".a" * 50_000 + " = 1"])
 def test_a_text_that_is_a_bomb_is_refused(text: str) -> None:
     with pytest.raises(FlowError, match="no TOML"):
         parse(text)

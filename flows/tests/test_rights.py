@@ -79,7 +79,11 @@ OUT = 'url = "https://example.org"\nfacility = "f"\nobservation_type = "o"\npara
         ("file", 'path = "x"', "eve may have no file"),
         ("slack", 'url = "env:NIGHTWIRE_FLOW_CHAT"\ntext = "x"', "eve may not use env:NIGHTWIRE_FLOW_CHAT"),
         ("slack", 'url = "env:NIGHTWIRE_FLOW_EVE__CHAT"\ntext = "x"', ""),
-        ("tom", f'{OUT}\ntoken = "env:NIGHTWIRE_FLOW_EVELYN__TOM"', "eve may not use env:NIGHTWIRE_FLOW_EVEL"),
+        (
+            "tom",
+            f'{OUT}\ntoken = "env:NIGHTWIRE_FLOW_EVELYN__TOM"',
+            "eve may not use env:NIGHTWIRE_FLOW_EVEL",
+        ),
         ("tom", f'{OUT}\ntoken = "env:NIGHTWIRE_FLOW_EVE__X__TOM"', "eve may not use"),  # of eve--x
     ],
 )

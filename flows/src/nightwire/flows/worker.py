@@ -249,10 +249,10 @@ def _operators_own(stone: Stone, owner: str) -> Iterator[str]:
     if stone.kind in OPERATORS:
         yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
     own = f"{BEFORE}{PREFIX}{owner.upper().replace('-', '_')}__"
-    for value in stone.options.values():
-        if isinstance(value, str) and value.startswith(BEFORE):
-            if not value.startswith(own) or not VARIABLE.fullmatch(value.removeprefix(own)):
-                yield f"{owner} may not use {value[:80]} (stone {stone.name}); {own}NAME he may"
+    for value in map(str, stone.options.values()):
+        his = value.startswith(own) and VARIABLE.fullmatch(value.removeprefix(own))
+        if value.startswith(BEFORE) and not his:
+            yield f"{owner} may not use {value[:80]} (stone {stone.name}); {own}NAME he may"
 
 
 def _needed(flow: Flow) -> Iterator[str]:

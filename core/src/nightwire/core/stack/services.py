@@ -161,7 +161,11 @@ def services(
             if "archive" in ports
             else []
         ),
-        *([verb("flows", *_flows(where), stop_timeout=45.0, environment=past)] if "flows_metrics" in ports else []),
+        *(
+            [verb("flows", *_flows(where), stop_timeout=45.0, environment=past)]
+            if "flows_metrics" in ports
+            else []
+        ),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
     ]
