@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -131,11 +131,14 @@ class Worker:
         if self.rights.bindings is None or time.monotonic() - self._looked < RIGHTS:
             return
         self._looked = time.monotonic()
-        with suppress(KafkaException, TimeoutError):  # while Kafka is away, flows stand still
+        try:
             rights = read_rights(self.asked.endpoints.kafka)
-            if {*(rights.bindings or ())} != {*self.rights.bindings}:
-                self.rights = rights
-                self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
+        except (KafkaException, TimeoutError) as error:  # while Kafka is away, flows stand still
+            log.warning("who may read and write what stays as it was known: %s", error)
+            return
+        if {*(rights.bindings or ())} != {*self.rights.bindings}:
+            self.rights = rights
+            self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
 
     def _note(self, name: str, error: Exception) -> None:
         """Note why flow *name* is not as it should be: one without rights stops, others stay."""
