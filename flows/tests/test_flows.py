@@ -5,6 +5,8 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,12 @@ from flows.tests.running import (
     write_alerts,
 )
 from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows
+from nightwire.schemas.records import FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -197,6 +201,10 @@ def test_the_verbs(site: Site, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     assert "is down" in said("down", site.flow)
     assert site.flow not in read_flows(site.kafka)
+    assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+    ended = FlowRecord(site.flow, "", paused=False, made_by="ann", made=datetime.now(UTC))
+    append_flow(site.kafka, site.flow, FLOW.encode(asdict(ended)))  # as the directory writes for ann
+    assert "is down" in said("down", site.flow)  # by the operator: the name is free
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
 
 

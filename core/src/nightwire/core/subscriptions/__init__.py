@@ -9,6 +9,7 @@ from nightwire.core.subscriptions.flows import (
     append_flow,
     read_flow_table,
     read_flows,
+    read_names,
     write_flow,
 )
 from nightwire.core.subscriptions.following import Following
@@ -45,6 +46,7 @@ __all__ = [
     "interest_of",
     "read_flow_table",
     "read_flows",
+    "read_names",
     "subscriber_name",
     "write_flow",
 ]

@@ -148,6 +148,19 @@ def read_flows(bootstrap: str) -> Flows:
         }
 
 
+def read_names(bootstrap: str) -> set[str]:
+    """Return the names that flows have, and for who may read `flows` those that ended ones keep.
+
+    Raises:
+        FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
+        SiteHttpError: The directory refuses.
+    """
+    try:
+        return {*read_flow_table(bootstrap).owners}
+    except KafkaException:
+        return {*read_flows(bootstrap)}
+
+
 def read_flow_table(bootstrap: str) -> FlowTable:
     """Return everybody's flows, which few may read.
 
