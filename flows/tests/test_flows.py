@@ -171,7 +171,7 @@ def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path)
     assert all("an address inside" in one for one in site.dead().values())
 
 
-def test_the_verbs(site: Site, tmp_path: Path) -> None:
+def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flow is checked, goes up, is shown, pauses, goes on where it stopped, and ends."""
     os.environ.pop("KAFKA_BOOTSTRAP_SERVERS", None)
 
@@ -185,6 +185,9 @@ def test_the_verbs(site: Site, tmp_path: Path) -> None:
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
     file.write_text(site.text(out(site, "sky")))
     assert f"out: topic {site.out}" in said("check", str(file))
+    with monkeypatch.context() as full:
+        full.setattr("nightwire.core.subscriptions.MOST_NAMES", 0)
+        assert "0 names of flows are taken" in said("up", str(file), code=1)
     with worker(tmp_path / "log", site.kafka, "one"):
         assert "is up in version" in said("up", str(file))
         write_alerts(site.kafka, site.source, range(1, 11))

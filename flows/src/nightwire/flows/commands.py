@@ -66,6 +66,7 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
         text = Path(flow_or_file).read_text(encoding="utf-8")
     else:
         name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
+    _check_room(kafka, name)
     click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
 
 
@@ -239,6 +240,13 @@ def _known(kafka: str, name: str) -> tuple[Any, Any]:
     _check_known(name, flows)
     record = flows[name][0]
     return parse(record.text), record
+
+
+def _check_room(kafka: str, name: str) -> None:
+    from nightwire.core.subscriptions import MOST_NAMES, read_names
+
+    if name not in (taken := read_names(kafka)) and len(taken) >= MOST_NAMES:
+        raise click.ClickException(f"{MOST_NAMES} names of flows are taken: end some (`nightwire flow down`)")
 
 
 def _check_known(name: str, names: Collection[str]) -> None:
