@@ -116,13 +116,12 @@ def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> 
       nightwire flow show bright --svg bright.svg
     """
     from nightwire.flows.drawing import svg
-    from nightwire.flows.model import without_passwords
 
     found, record = _known(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
-        click.echo(without_passwords(record.text))
+        click.echo(record.text)
     else:
         _draw(found)
 
@@ -169,7 +168,9 @@ def down(name: str, bootstrap: str | None) -> None:
     help="Where flows may write files.  [default: nowhere]",
 )  # fmt: skip
 @duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
-@click.option("--allow-inside", is_flag=True, help="Webhooks may lead to private networks and this machine.")
+@click.option(
+    "--allow-inside", is_flag=True, help="Webhooks, TOMs, VTP: private networks too, and this machine."
+)
 @metrics_port_option
 @bootstrap_option
 @registry_option

@@ -23,8 +23,7 @@ from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stoppi
 from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
-from nightwire.flows.terminals import Limits
-from nightwire.flows.terminals.outgoing import BEFORE, PREFIX
+from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, flow_state, settings
 
@@ -38,12 +37,10 @@ RIGHTS = 10.0
 """Time between two looks at who may read and write what. [s]"""
 AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
-OPERATORS = frozenset({"bridge", "database", "file", "vtp"})
-"""Kinds of stones of which nobody judges whether they lead inside: operators alone have them."""
+OPERATORS = frozenset({"bridge", "file"})
+"""Kinds of stones that operators alone have; a database's address is theirs to say, too."""
 MOST_STONES = 100
 """Most stones of all flows of an owner: a terminal is a thread."""
-VARIABLE = re.compile(r"[A-Z0-9]+(_[A-Z0-9]+)*")
-"""The end of the name of an owner's variable; without ``__``, which ends his own name."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +112,18 @@ class Worker:
             self._versions[name] = version
 
     def tidy(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
-        """Delete what is left of stones, where the flows have been as they are for a while."""
+        """Delete what is left of stones, where the flows have been as they are for a while.
+
+        A flow that stays as it was has its older stones still.
+        """
         seen = {name: version for name, (_, version) in flows.items()}
         if seen != self._seen:
             self._seen, self._since = seen, time.monotonic()
         elif time.monotonic() - self._since > QUIET:
             self._since = time.monotonic()
             try:
-                drop_leftovers(self.asked.endpoints.kafka, readable(one for one, _ in flows.values()))
+                done = (one for name, (one, _) in flows.items() if name not in self.problems)
+                drop_leftovers(self.asked.endpoints.kafka, readable(done))
             except KafkaException as error:
                 log.warning("queues that are left over stay: %s", error)
 
@@ -243,19 +244,26 @@ def missing_rights(
     if not rights.allow(owner, FLOWS, WRITING):
         if sum(len(one.stones) for one in (flow, *others)) > MOST_STONES:
             yield f"the flows of {owner} have more than {MOST_STONES} stones"
-        for stone in flow.stones.values():
-            yield from _operators_own(stone, owner)
+        for stone in filter(_operators_own, flow.stones.values()):
+            yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
+        yield from _foreign_variables(flow, owner)
 
 
-def _operators_own(stone: Stone, owner: str) -> Iterator[str]:
-    """Yield what *stone* asks of the worker that is not for *owner*: addresses inside, secrets."""
-    if stone.kind in OPERATORS:
-        yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
-    own = f"{BEFORE}{PREFIX}{owner.upper().replace('-', '_')}__"
-    for value in map(str, stone.options.values()):
-        his = value.startswith(own) and VARIABLE.fullmatch(value.removeprefix(own))
-        if value.startswith(BEFORE) and not his:
-            yield f"{owner} may not use {value[:80]} (stone {stone.name}); {own}NAME he may"
+def _operators_own(stone: Stone) -> bool:
+    """Whether *stone* may lead inside, and nobody judges that: to another Kafka, or to files."""
+    return stone.kind in OPERATORS or not str(stone.options.get("database", BEFORE)).startswith(BEFORE)
+
+
+def _foreign_variables(flow: Flow, owner: str) -> Iterator[str]:
+    """Yield the variables of the worker that *flow* names and that are not *owner*'s."""
+    own = f"{VARIABLES}{owner.upper().replace('-', '_')}__"
+    for stone in flow.stones.values():
+        for name, value in stone.options.items():
+            if not isinstance(value, str) or not value.startswith(BEFORE):
+                continue
+            if re.fullmatch(own + r"[A-Z0-9]+(_[A-Z0-9]+)*", value.removeprefix(BEFORE)) is None:
+                line = stone.lines.get(name, stone.lines.get("", 1))
+                yield f"line {line}: {owner} may not use {value[:80]}; {BEFORE}{own}NAME he may"
 
 
 def _needed(flow: Flow) -> Iterator[str]:

@@ -18,7 +18,7 @@ KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*=")
 MAX_TEXT = 256 << 10
 """Longest text. [byte]"""
 MOST = 100
-"""Most sources, and most stones."""
+"""Most sources, and most stones, of a flow: each terminal is a thread of the worker."""
 MOST_DOTS = 500
 """Most dots of a line: the time that a dotted key takes grows with their square."""
 MOST_SAID = 20, 500
@@ -100,7 +100,7 @@ def _tables(
         wrong.add(lines.of(kind), f"there are no {kind}: write [{kind}.NAME]")
         return {}
     if len(tables) > MOST:
-        wrong.add(lines.of(kind), f"there are {len(tables)} {kind}, the limit is {MOST}")
+        wrong.add(lines.of(kind), f"{len(tables)} {kind} are too many: {MOST} at most")
         return {}
     for name, table in tables.items():
         where = lines.of(f"{kind}.{name}", "") if isinstance(table, dict) else lines.of(kind, name)
