@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, BaseServer, ThreadingTCPServer
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -120,7 +121,31 @@ def receiver() -> AbstractContextManager[Receiver]:
     return serving(Receiver())
 
 
-Server = TypeVar("Server", bound=ThreadingHTTPServer)
+class Dripping(ThreadingTCPServer):
+    """Sends *begin* to who comes, then a byte each tenth of a second for ever."""
+
+    daemon_threads = True
+
+    def __init__(self, begin: bytes) -> None:
+        super().__init__(("127.0.0.1", 0), Drip)
+        self.begin = begin
+
+
+class Drip(BaseRequestHandler):
+    """Sends."""
+
+    server: Dripping
+
+    def handle(self) -> None:
+        """Send until the other hangs up."""
+        self.request.sendall(self.server.begin)
+        with suppress(OSError):
+            while True:
+                time.sleep(0.1)
+                self.request.sendall(b"x")
+
+
+Server = TypeVar("Server", bound=BaseServer)
 
 
 @contextmanager

@@ -67,6 +67,7 @@ LARGE = 90
 """Offset of an alert that the other site does not take."""
 
 
+@pytest.mark.proof
 def test_what_kafka_forgot_crosses_a_bridge_once(
     kafka: str, fresh_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

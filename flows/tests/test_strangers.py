@@ -3,16 +3,21 @@
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Message, TopicPartition
 
 from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan
 from nightwire.flows.engine.events import Event, Origin, event_of
+from nightwire.flows.engine.join import JoinRunner
+from nightwire.flows.engine.part import PartRunner, Session
+from nightwire.flows.engine.past import Past
+from nightwire.flows.engine.stones import SplitRunner
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, parse
@@ -54,6 +59,12 @@ def window(**options: Any) -> WindowRunner:
     return WindowRunner("bright", stone, survey("sim"), AlertDecoder(SchemaRegistry(None)), SIM_ALERT_ID)
 
 
+def join(**options: Any) -> JoinRunner:
+    """Return a join of a day over simulated alerts."""
+    stone = Stone("known", "join", (), options={"within": "1d", **options})
+    return JoinRunner("bright", stone, survey("sim"), AlertDecoder(SchemaRegistry(None)), SIM_ALERT_ID)
+
+
 def event(number: int, **source: Any) -> Event:
     """Return an event with an alert of one object."""
     return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
@@ -72,6 +83,12 @@ def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:
     far = replace(event(1, midpointMjdTai=90_000.0), written=written)
     made = window().run([event(0), far, replace(event(2), written=written)])
     assert [(one.at, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
+    assert len(made.passed[""]) == 2
+
+
+def test_what_is_too_long_to_be_kept_stands_in_no_others_way() -> None:
+    made = join().run([event(0), event(1, band="g" * 30_000), event(2)])
+    assert [(one.at, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
@@ -101,6 +118,18 @@ def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
     assert why in worker.problems["a"]
 
 
+def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
+    text = (
+        'name = "b"\n[sources.s]\ntopic = "filter.ann.x"\n[stones.a]\nkind = "split"\nfrom = "s"\n'
+        '[stones.t]\nkind = "topic"\nfrom = ["s", "a"]\ntopic = "t"'
+    )
+    plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {"a": SplitRunner()})
+    assert [(topic, event.at) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
+        ("t", 0),
+        ("t", 1),
+    ]
+
+
 def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
     text = (
         'name = "b"\n[sources.s]\ntopic = "filter.ann.x"\n[stones.t]\nkind = "topic"\nfrom = "s"\ntopic = "t"'
@@ -109,3 +138,80 @@ def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
     long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
     made = plan.run([long, message()])
     assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])
+
+
+def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its older stones are at work; a minute after the last change the others' queues may go."""
+    kept: list[list[str]] = []
+    monkeypatch.setattr(
+        worker_module, "drop_leftovers", lambda _kafka, flows: kept.append([one.name for one in flows])
+    )
+    monkeypatch.setattr(worker_module, "QUIET", 0.0)
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
+    text = 'name = "{}"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"'
+    flows = {one: (FlowRecord(one, text.format(one), False, "ann", datetime.now(UTC)), 1) for one in "ab"}
+    worker.problems = {"a": "no topic x"}
+    worker.tidy(flows)
+    assert kept == []  # they have just changed
+    worker.tidy(flows)
+    assert kept == [["b"]]
+
+
+class Forgetting:
+    """A consumer of a topic of which Kafka forgets twenty records more, and then no more."""
+
+    lows = iter((30, 30))
+
+    def get_watermark_offsets(self, _one: object, timeout: float) -> tuple[int, int]:
+        """Return what it still has."""
+        return next(self.lows), 100
+
+    def resume(self, _partitions: object) -> None:
+        """Go on with Kafka."""
+
+
+class Remembering:
+    """An archive of all records, ten a page."""
+
+    def records(self, here: tuple[str, int], wanted: range) -> tuple[list[Message], int]:
+        """Return those of *wanted* that stand on the first page."""
+        page = wanted[:10]
+        return [Message(topic=here[0], partition=here[1], offset=at) for at in page], page.stop
+
+
+def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
+    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    text = 'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.t]\nkind = "split"\nfrom = "s"'
+    part = PartRunner("127.0.0.1:1", "w", Plan(parse(text), 1, "", {"alerts.sim": "s"}, {}), 2.0)
+    session = Session("127.0.0.1:1", "n", part, 2.0, past)
+    session._next["alerts.sim", 0], past.ends["alerts.sim", 0] = 0, 10
+    read: list[int] = []
+    while past.ends:
+        read += [one.offset() or 0 for one in session._archived(source)]
+        session._next["alerts.sim", 0] = read[-1] + 1
+    assert read == [*range(30)]
+
+
+def test_what_nobody_has_any_more_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    source = cast("Any", Forgetting())
+    source.lows = iter((30,))
+    assert Past(None).until(source, TopicPartition("filter.ann.x", 1, 10)) == 30
+    assert "filter.ann.x/1: Kafka has forgotten offsets 10 to 29, unread" in caplog.text
+
+
+def test_a_window_is_over_by_the_time_of_its_own_partition() -> None:
+    """Of a night that is read again one partition may be hours ahead of another."""
+    one = window(function="count", above=1)
+    one.run([event(0, diaObjectId=5)])
+    ahead = replace(event(1, diaObjectId=7, midpointMjdTai=60_001.0), origin=Origin("alerts.sim", 1, 1))
+    one.run([ahead])
+    assert len(one.run([event(2, diaObjectId=5, midpointMjdTai=60_000.01)]).passed[""]) == 1
+
+
+def test_what_another_kind_of_stone_kept_is_no_state() -> None:
+    """A window that becomes a join, or back, and what strangers write, stop no flow."""
+    windows, joins = window().run([event(0)]).state, join().run([event(0)]).state
+    for stone, own, others in ((window(), windows, joins), (join(), joins, windows)):
+        [(key, kept), [other]] = [*own.items(), others.values()]
+        stone.restore({key: kept or b"", "a": other or b"", "b": b"[[], []]", "c": b"x", "d": b"[0, [[]]]"})
+        assert stone.held.keys() == {key}

@@ -4,6 +4,7 @@ import json
 import sqlite3
 import ssl
 from contextlib import closing
+from datetime import date
 from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,22 @@ import pytest
 from aiosmtpd.controller import Controller
 from standardwebhooks import Webhook as StandardWebhook
 
-from flows.tests.receivers import Tom, receiver, serving
+from flows.tests.receivers import Dripping, Tom, receiver, serving
 from flows.tests.running import alert
 from nightwire.core.runtime import free_port
 from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals import EventView, Limits, Refused, Unavailable, http, open_terminal, view
+from nightwire.flows.terminals import (
+    EventView,
+    Limits,
+    Refused,
+    Unavailable,
+    http,
+    mail,
+    open_terminal,
+    view,
+    vtp,
+)
 from nightwire.flows.terminals.address import pinned
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
@@ -72,6 +83,27 @@ def test_an_answer_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> N
         server.pace = 0.2
         with pytest.raises(Unavailable, match=r"no answer within 0\.5 s"):
             deliver(stone("webhook", url=server.url), INSIDE)
+
+
+def test_a_mail_server_or_broker_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time."""
+    monkeypatch.setattr(mail, "LONGEST", 0.5)
+    monkeypatch.setattr(vtp, "TIMEOUT", 0.5)
+    event = view(alert(7, ra=1.0, dec=2.0), "a/0/7", "b", AlertDecoder(SchemaRegistry(None)))
+    mailed = stone("email", to="ann@example.org")
+    with serving(Dripping(b"220-")) as server:
+        monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.server_address[1]}")
+        with pytest.raises(Unavailable, match="closed"):
+            deliver(mailed, INSIDE)
+    with serving(Dripping(b"\0\0\x10\0")) as server:
+        sent = stone("vtp", to=f"127.0.0.1:{server.server_address[1]}", survey="sim")
+        with pytest.raises(Unavailable, match=r"timed out|no whole answer"):
+            deliver(sent, INSIDE, event)
+
+
+def test_a_vtp_broker_inside_is_refused() -> None:
+    with pytest.raises(Refused, match="an address inside"):
+        deliver(stone("vtp", to="localhost:9"), Limits())
 
 
 @pytest.mark.parametrize(
@@ -200,7 +232,7 @@ REQUEST = {
     "token": "env:NIGHTWIRE_FLOW_TOM",
     "facility": "FakeRoboticFacility",
     "observation_type": "OBSERVATION",
-    "parameters": {"test_input": "band ${diaSource.band}", "exposures": [1, 2]},
+    "parameters": {"test_input": "band ${diaSource.band}", "exposures": [1, 2], "start": date(2026, 11, 25)},
     "survey": "sim",
 }
 
@@ -219,7 +251,8 @@ def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(Refused, match="answers 401"):
             deliver(asked, INSIDE, event)
     [observation] = tom.observations
-    assert observation["observing_parameters"] == {"test_input": "band g", "exposures": [1, 2]}
+    given = {"test_input": "band g", "exposures": [1, 2], "start": "2026-11-25"}
+    assert observation["observing_parameters"] == given
     assert observation["name"] == "alerts.sim/0/7"
 
 
@@ -236,6 +269,10 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
     open_terminal(stone("file", path="bright/a.jsonl"), limits).deliver(EVENT)
     [line] = (tmp_path / "out/bright/a.jsonl").read_text().splitlines()
     assert json.loads(line)["id"] == EVENT.identity
+    with (tmp_path / "out/bright/a.jsonl").open("ab") as file:
+        file.write(b'{"id":"torn')
+    open_terminal(stone("file", path="bright/a.jsonl"), limits).deliver(EVENT)
+    assert (tmp_path / "out/bright/a.jsonl").read_text().splitlines() == [line, '{"id":"torn', line]
     with pytest.raises(Refused, match="leads out"):
         open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
     with pytest.raises(Refused, match="--files"):

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.tree import Tree
 
-from nightwire.flows.model import Flow, Stone, without_passwords
+from nightwire.flows.model import Flow, Stone
 
 WIDTH = 110
 """Of the picture. [character]"""
@@ -34,7 +34,7 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
 
 def _about(stone: Stone) -> str:
     said = next((str(stone.options[key]) for key in stone.about.needs), "")
-    return f"{stone.kind} {without_passwords(said)}".strip()
+    return f"{stone.kind} {said}".strip()
 
 
 def _place(at: str) -> str:

@@ -23,6 +23,7 @@ from nightwire.flows.engine.part import (
     records,
     transactional,
 )
+from nightwire.flows.engine.past import still_there
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
@@ -87,6 +88,8 @@ class Crossing:
         self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._there, group=self._name, client=self._client)
+        if self._member.list_topics(self._place[0], timeout=15).cluster_id == self._site:
+            raise FlowError([f"bridge {stone.name} leads to this Kafka itself: end in a topic"])
         self._accounts = OffsetAccounts(queue)
         self._holds = False
         self._next = 0
@@ -100,7 +103,7 @@ class Crossing:
         go_on_in_queues(self._positions, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = max(one.offset, low)
+            one.offset = still_there(one, low)
             self._accounts = accounts_of(self._bootstrap, one.topic, one.offset, high)
         [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
         self._next = max(0, there.offset)

@@ -12,6 +12,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nightwire.consumers.returns import message_faults
+from nightwire.core.kafka import MAX_MESSAGE, TopicPartition
 from nightwire.flows.engine.events import Event, Outcome
 from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.model import seconds
@@ -20,6 +21,8 @@ from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError
 RETURNS = "returns."
 MOST = 100
 """Most alerts, and most returns, of one object where nobody says: the newest."""
+LARGEST = MAX_MESSAGE - (64 << 10)
+"""Longest record of what is kept of an object. [byte]"""
 
 EVENT_SCHEMA: Mapping[str, Any] = json.loads(
     files(__package__).joinpath("join_event.avsc").read_text(encoding="utf-8")
@@ -61,6 +64,11 @@ class Held:
     returns: list[Returned] = field(default_factory=list)
 
     @property
+    def partition(self) -> TopicPartition:
+        """The one partition of the join's queue, through which all comes."""
+        return "", 0
+
+    @property
     def newest(self) -> float:
         """When the newest record was written. [ms since 1970]"""
         return max([one.written for one in self.alerts[-1:]] + [one.written for one in self.returns[-1:]])
@@ -88,6 +96,7 @@ class JoinRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         self._by = self.stone.options.get("by", "object_id")
         self._most = self.stone.options.get("most", MOST)
+        self._longest = LARGEST // (2 * self._most)  # else Kafka would refuse what is kept
         self._codec = Codec(EVENT_SCHEMA)
         self._index()
 
@@ -99,6 +108,8 @@ class JoinRunner(Keeper[Held]):
     def decoded(self, value: bytes) -> Held:
         """Return what `Held.encoded` gave."""
         alerts, returned = json.loads(value)
+        if not alerts and not returned:
+            raise ValueError("it is no join's")
         return Held([Past(*one) for one in alerts], [Returned(*one) for one in returned])
 
     def restore(self, state: Mapping[str, bytes]) -> None:
@@ -117,6 +128,10 @@ class JoinRunner(Keeper[Held]):
         for event, key, found in self._found(events):
             if isinstance(found, str):
                 outcome.faults.append((event, found))
+                continue
+            if (length := len(json.dumps(found))) > self._longest:
+                why = f"{length} bytes are too many to keep, beside {self._most} of an object"
+                outcome.faults.append((event, why))
                 continue
             held = touched[key] = self.held.setdefault(key, Held())
             (held.alerts if isinstance(found, Past) else held.returns).append(found)  # type: ignore[arg-type]

@@ -1,21 +1,31 @@
 """What a stone keeps by key between alerts, in the topic `flow-state.FLOW`, and for how long.
 
-A key whose last sample is too old is let go by the worker that had a part in it: its tombstone is
-written beside what others keep.
+A key whose last sample is too old, beside the newest of its partition, is let go by the worker that
+had a part in it: its tombstone is written beside what others keep.
 """
 
+import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.flows.engine.events import Event
 from nightwire.flows.model import Stone
 from nightwire.schemas import AlertDecoder, AlertTable, RegistryAwayError, SchemaError, Survey
 
+log = logging.getLogger("nightwire.flows")
+
 
 class Kept(Protocol):
     """What is kept of a key."""
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Where the newest sample was at first: partitions are read each at its own pace."""
+        ...
 
     @property
     def newest(self) -> float:
@@ -50,8 +60,8 @@ class Keeper(Generic[Held]):
     schema_id: int
     held: dict[str, Held] = field(default_factory=dict)
     ours: set[str] = field(default_factory=set)
-    newest: float = 0.0
-    swept: float = 0.0
+    newest: dict[TopicPartition, float] = field(default_factory=dict)
+    swept: dict[TopicPartition, float] = field(default_factory=dict)
 
     @property
     @abstractmethod
@@ -60,11 +70,20 @@ class Keeper(Generic[Held]):
 
     @abstractmethod
     def decoded(self, value: bytes) -> Held:
-        """Return what `Kept.encoded` gave."""
+        """Return what `Kept.encoded` gave.
+
+        Raises:
+            TypeError, ValueError: It is another's: of a stone of another kind, which had that name.
+        """
 
     def restore(self, state: Mapping[str, bytes]) -> None:
         """Hold what *state*, by key, says; others may have written parts of it."""
-        self.held, self.ours = {key: self.decoded(value) for key, value in state.items()}, set()
+        self.held, self.ours = {}, set()
+        for key, value in state.items():
+            with suppress(TypeError, ValueError):
+                self.held[key] = self.decoded(value)
+        if others := len(state) - len(self.held):
+            log.warning("flow %s: %d objects of %s: kept by another kind", self.flow, others, self.stone.name)
 
     def adopt(self, other: "Keeper[Held]") -> None:
         """Go on with what *other* held."""
@@ -74,16 +93,21 @@ class Keeper(Generic[Held]):
     def state(self, touched: Mapping[str, Held]) -> dict[str, bytes | None]:
         """Return what is to be kept of *touched*; None for what is over."""
         self.ours |= touched.keys()
-        self.newest = max([self.newest, *(one.newest for one in touched.values())])
-        over: list[str] = []
-        if self.newest >= self.swept + self.length:
-            self.swept, oldest = self.newest, self.newest - self.length
-            over = [key for key, one in self.held.items() if one.newest < oldest]
+        for one in touched.values():
+            self.newest[one.partition] = max(self.newest.get(one.partition, 0.0), one.newest)
+        over = self._over()
         for key in over:
             del self.held[key]
         ended = self.ours.intersection(over)
         self.ours -= ended
         return {key: one.encoded() for key, one in touched.items()} | dict.fromkeys(ended)
+
+    def _over(self) -> list[str]:
+        """Return the keys that are too old, of the partitions that have gone on far enough."""
+        due = {one: at for one, at in self.newest.items() if at >= self.swept.get(one, 0.0) + self.length}
+        self.swept |= due
+        kept = self.held.items() if due else ()
+        return [key for key, one in kept if one.newest < due.get(one.partition, 0.0) - self.length]
 
     def rows(self, events: Sequence[Event], names: Sequence[str]) -> Iterator[tuple[Event, Any]]:
         """Yield *events* with the columns *names* of their alerts, or with why there is none.

@@ -32,7 +32,7 @@ from nightwire.core.kafka import (
     retry_while_unavailable,
 )
 from nightwire.core.presence import ArchiveClient
-from nightwire.flows.engine.past import ALERTS, EXPIRED, Past
+from nightwire.flows.engine.past import EXPIRED, Past
 from nightwire.flows.engine.plan import Plan, Written
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import ENDS
@@ -152,11 +152,10 @@ class Session:
             self._accounts.begin((one.topic, one.partition), one.offset)
         self._accounts.changed()
         self._restore()
-        forgotten = [one for one in known if one.topic.startswith(ALERTS)] if self._past.known else []
-        for one in forgotten:
+        for one in known:
             one.offset = self._past.until(source, one)
         source.assign(known)
-        source.pause([one for one in forgotten if (one.topic, one.partition) in self._past.ends])
+        source.pause([one for one in known if (one.topic, one.partition) in self._past.ends])
 
     def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Let *partitions* go: what was read of them is committed."""
@@ -172,8 +171,8 @@ class Session:
             if here[0] not in self._plan.topics:
                 continue
             found, after = self._past.records(here, range(self._next[here], end))
-            if after < end:
-                return found
+            if after < end or self._past.until(source, TopicPartitionOffset(*here, end)) > end:
+                return found  # there is more: Kafka may have forgotten it meanwhile
             del self._past.ends[here]
             if not found and self._next[here] < end:
                 missing = end - self._next[here]

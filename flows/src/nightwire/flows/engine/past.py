@@ -23,6 +23,14 @@ TIMEOUT = 10.0
 """Longest wait for Kafka. [s]"""
 
 
+def still_there(one: TopicPartitionOffset, low: int) -> int:
+    """Return where to go on at *one*, of which Kafka has what is at *low* or later; name a gap."""
+    if 0 <= one.offset < low:
+        here = f"{one.topic}/{one.partition}"
+        log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
+    return int(max(low, one.offset))
+
+
 class ArchiveAwayError(MendableError):
     """Nobody says what is archived; asking again may help."""
 
@@ -40,11 +48,6 @@ class Past:
     def __init__(self, archive: ArchiveClient | None) -> None:
         self._archive, self._limiter = archive, LogLimiter()
         self.ends: dict[TopicPartition, int] = {}
-
-    @property
-    def known(self) -> bool:
-        """Whether there is an archive."""
-        return self._archive is not None
 
     def first(self, source: Consumer, one: TopicPartitionOffset, time: int) -> int | None:
         """Return the first offset written at *time* [ms since 1970] or later; None for none.
@@ -67,9 +70,10 @@ class Past:
     def until(self, source: Consumer, one: TopicPartitionOffset) -> int:
         """Return where Kafka's part begins of a partition that goes on at *one*."""
         low, _ = source.get_watermark_offsets(one, timeout=TIMEOUT)
-        if one.offset < low:
+        if one.offset < low and self._archive is not None and one.topic.startswith(ALERTS):
             self.ends[one.topic, one.partition] = low
-        return int(max(low, one.offset))
+            return int(low)
+        return still_there(one, low)
 
     def records(self, here: TopicPartition, wanted: range) -> tuple[list[Message], int]:
         """Return records of *wanted*, and where to go on: its end, if the archive has no more."""

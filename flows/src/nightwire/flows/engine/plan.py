@@ -32,12 +32,23 @@ class Written:
         dead: Records that no stone could use, by index, and why.
         state: What stones keep from now on, by stone and key; None: nothing more of it.
         rejected: By index, the stone that let the record go no further.
+        seen: Topics, identities and values, of outputs that may come by several ways.
     """
 
     outputs: list[tuple[str, Event]] = field(default_factory=list)
     dead: dict[int, str] = field(default_factory=dict)
     state: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
     rejected: dict[int, str] = field(default_factory=dict)
+    seen: set[tuple[str, str, bytes]] = field(default_factory=set)
+
+    def write(self, topic: str, event: Event, *, once: bool) -> None:
+        """Note that *event* goes to *topic*; with *once*, not again where it came another way."""
+        if once:
+            known = (topic, event.identity, event.value)
+            if known in self.seen:
+                return
+            self.seen.add(known)
+        self.outputs.append((topic, event))
 
     def fate(self, at: int, delivered: Collection[int]) -> dict[str, Any]:
         """Return the class of the record *at*, as `OffsetAccounts.count` takes it."""
@@ -114,7 +125,7 @@ class Plan:
                     if event.size > LARGEST:  # Kafka would refuse it for ever, and all behind it
                         written.dead[event.at] = f"{one.name}: {event.size} bytes are too many to write"
                     else:
-                        written.outputs.append((topic, event))
+                        written.write(topic, event, once=len(one.inputs) > 1)
 
     @property
     def keepers(self) -> Mapping[str, Keeper[Any]]:

@@ -3,15 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.delivery import TransformWriter
 from nightwire.filters.language import Condition
 from nightwire.filters.model import Transform
 from nightwire.flows.engine.events import Event, Outcome
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError
-
-LARGEST = MAX_MESSAGE - (64 << 10)
-"""Longest value that is written, so that headers fit. [byte]"""
 
 
 @dataclass(frozen=True)
@@ -74,9 +70,6 @@ class TransformRunner:
                 raise
             except (DecodeError, SchemaError) as error:
                 outcome.faults.append((one, str(error)))
-                continue
-            if len(value) > LARGEST:
-                outcome.faults.append((one, f"{len(value)} bytes after the transform are too many"))
             else:
                 outcome.passed[""].append(replace(one, value=value))
         return outcome

@@ -27,6 +27,7 @@ from nightwire.core.kafka import (
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
 from nightwire.flows.engine.part import accounts_of, go_on_in_queues, place, records
+from nightwire.flows.engine.past import still_there
 from nightwire.flows.engine.restarting import Restarting
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
@@ -173,7 +174,7 @@ class Held:
         go_on_in_queues(self.positions, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = low if one.offset < 0 else one.offset
+            one.offset = still_there(one, low)
             self.next[one.topic, one.partition] = self._kept[one.topic, one.partition] = one.offset
             self._accounts = accounts_of(self._kafka, self._queue, one.offset, high)
         source.assign(known)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.flows.engine.events import Event, Origin, Outcome
 from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.model import MOST_HELD, seconds
@@ -54,6 +55,11 @@ class Held:
     beyond: bool = False
 
     @property
+    def partition(self) -> TopicPartition:
+        """Where the newest sample was at first."""
+        return self.samples[-1].topic, self.samples[-1].partition
+
+    @property
     def newest(self) -> float:
         """The time of the newest sample. [d, MJD, TAI]"""
         return self.samples[-1].time
@@ -80,8 +86,11 @@ class WindowRunner(Keeper[Held]):
 
     def decoded(self, value: bytes) -> Held:
         """Return what `Held.encoded` gave."""
-        beyond, samples = json.loads(value)
-        return Held([Sample(*one) for one in samples], beyond)
+        beyond, found = json.loads(value)
+        samples = [Sample(*one) for one in found]
+        if not samples or not isinstance(beyond, bool):
+            raise ValueError("it is no window's")
+        return Held(samples, beyond)
 
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return what the windows say; an alert without object, time or value is a fault."""

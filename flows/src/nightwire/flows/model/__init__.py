@@ -2,7 +2,7 @@
 
 from nightwire.flows.model.check import MOST_HELD, EventType, check, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds, without_passwords
+from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [
@@ -23,5 +23,4 @@ __all__ = [
     "router_conditions",
     "seconds",
     "transform_of",
-    "without_passwords",
 ]

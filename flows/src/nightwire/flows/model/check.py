@@ -228,6 +228,8 @@ def _wrong_join(stone: Stone) -> Iterator[tuple[str, str]]:
 def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
     if not values or not all(isinstance(one, str | int) for one in values):
         yield "values", "values are texts or whole numbers, one at least"
+    elif len(values) > MOST_VALUES:
+        yield "values", f"values are {MOST_VALUES} at most: each is asked for in turn"
     elif ELSE in values or len({str(one) for one in values}) < len(values):
         yield "values", f"values are different, and none of them is {ELSE}"
 
@@ -248,6 +250,8 @@ def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]
 DAY = 86_400.0  # [s]
 MOST_JOINED = 5 * DAY
 """Longest time of a join: what it holds is kept for seven days. [s]"""
+MOST_VALUES = 100
+"""Most ways out of a router, beside the last."""
 JOINED_BY = ("object_id", "id")
 MOST_HELD = 1000
 """Most alerts that a window or a join holds of one object: the newest."""

@@ -75,10 +75,14 @@ KINDS: Mapping[str, Kind] = {
 SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
+MOST_TRIED = 6 * 86_400.0
+"""Longest time for which a terminal tries one event. [s]"""
 SECRETS = ("token", "password")
 """Options that name variables, and hold nothing themselves."""
-PASSWORD = re.compile(r"(?<=://)([^/@:\s]*):\S*@")
-"""A name and a password in a URL."""
+DATABASE_FILE = re.compile(r"sqlite(\+\w+)?://")
+"""The only databases that need no secret, and are in no network."""
+PASSWORD = re.compile(r"\w+://[^/]*@")
+"""Begins a URL with a name, or a password, in it."""
 TEXTS = ("drop", "means", "to")
 """Options that may be lists, and then of texts."""
 
@@ -99,15 +103,17 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
 
 def _wrong_text(name: str, value: object) -> str | None:
     told = not str(value).startswith("env:")
-    if (name in SECRETS and told) or (name == "database" and PASSWORD.search(str(value))):
-        return f'{name} holds a secret, which all could read: write {name} = "env:NIGHTWIRE_FLOW_…"'
+    elsewhere = name == "database" and not DATABASE_FILE.match(str(value))
+    if told and (name in SECRETS or elsewhere or (name == "url" and PASSWORD.match(str(value)))):
+        return f'{name} is known to the worker alone: write {name} = "env:NIGHTWIRE_FLOW_…"'
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
     if name == "url" and not str(value).startswith(("https://", "http://", "env:")):
         return f"url = {value!r} begins with none of https://, http://, env:NIGHTWIRE_FLOW_"
     if name in DURATIONS:
         try:
-            seconds(str(value))
+            if seconds(str(value)) > MOST_TRIED and name == "give_up":
+                return "give_up: no queue keeps an event for more than a week: six days at most"
         except ValueError as error:
             return f"{name}: {error}"
     return None
@@ -120,8 +126,3 @@ def seconds(text: str) -> float:
         ValueError: It is none.
     """
     return parse_duration(text).total_seconds()
-
-
-def without_passwords(text: str) -> str:
-    """Return *text* with stars for the passwords of its URLs."""
-    return PASSWORD.sub(r"\1:***@", text)

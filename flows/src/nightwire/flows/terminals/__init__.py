@@ -5,9 +5,28 @@ from pathlib import Path
 from typing import Protocol
 
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret, view
+from nightwire.flows.terminals.outgoing import (
+    BEFORE,
+    VARIABLES,
+    EventView,
+    Refused,
+    Unavailable,
+    secret,
+    view,
+)
 
-__all__ = ["EventView", "Limits", "Refused", "Terminal", "Unavailable", "open_terminal", "secret", "view"]
+__all__ = [
+    "BEFORE",
+    "VARIABLES",
+    "EventView",
+    "Limits",
+    "Refused",
+    "Terminal",
+    "Unavailable",
+    "open_terminal",
+    "secret",
+    "view",
+]
 
 
 class Terminal(Protocol):
@@ -32,7 +51,7 @@ class Limits:
     """What a worker allows to flows.
 
     Attributes:
-        inside: Whether webhooks may lead to private networks and to this machine.
+        inside: Whether webhooks, TOMs and VTP brokers may be in private networks, or here.
         files: The folder of files; None for none.
     """
 
@@ -59,7 +78,7 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 
-            return Vtp(given["to"], given.get("survey", ""), stone.name)
+            return Vtp(given["to"], given.get("survey", ""), stone.name, limits.inside)
         case "tom":
             from nightwire.flows.terminals.tom import Tom
 

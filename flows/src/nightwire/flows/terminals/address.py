@@ -1,4 +1,4 @@
-"""Where a webhook may go: its host is resolved once, judged, and connected to as judged.
+"""Where events may go: a host is resolved once, judged, and connected to as judged.
 
 Whoever may write a flow could else make a worker ask what only its own network may ask (server-side
 request forgery).  Redirects are not followed for the same reason.
@@ -60,14 +60,24 @@ def pinned(url: str, *, inside: bool) -> PinnedUrl:
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo:
         raise Refused(f"{url[:80]!r} is no http or https URL without a password")
     default = 443 if parsed.scheme == "https" else 80
+    return PinnedUrl(parsed, judged(parsed.host, parsed.port or default, inside=inside))
+
+
+def judged(host: str, port: int, *, inside: bool) -> str:
+    """Return an address of *host*.
+
+    Raises:
+        Refused: It has one inside, which is not allowed.
+        Unavailable: It is not known just now.
+    """
     try:
-        found = socket.getaddrinfo(parsed.host, parsed.port or default, type=socket.SOCK_STREAM)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise Unavailable(f"{parsed.host} has no address: {error}") from error
+        raise Unavailable(f"{host} has no address: {error}") from error
     addresses = [str(one[4][0]) for one in found]
     if not inside and (bad := next(_inside(addresses), None)):
-        raise Refused(f"{parsed.host} is {bad}, an address inside: refused without --allow-inside")
-    return PinnedUrl(parsed, addresses[0])
+        raise Refused(f"{host} is {bad}, an address inside: refused without --allow-inside")
+    return addresses[0]
 
 
 def _inside(addresses: Iterable[str]) -> Iterator[str]:

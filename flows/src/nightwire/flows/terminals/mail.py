@@ -2,8 +2,11 @@
 
 import os
 import smtplib
+import socket
 import ssl
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate
@@ -14,7 +17,9 @@ from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
 SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
 """Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""
 TIMEOUT = 20.0
-"""Longest wait for an answer. [s]"""
+"""Longest wait for a byte. [s]"""
+LONGEST = 60.0
+"""Longest time for a message and its answers, as a whole. [s]"""
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Mail:
         """
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
-            with smtplib.SMTP(host, int(port), timeout=TIMEOUT) as server:
+            with _Bounded(host, int(port)) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
@@ -78,3 +83,26 @@ class Mail:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+class _Bounded(smtplib.SMTP):
+    """Hangs up where a message and its answers take too long."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._timer = threading.Timer(LONGEST, self._hang_up)
+        self._timer.start()
+        try:
+            super().__init__(host, port, timeout=TIMEOUT)
+        except BaseException:
+            self._timer.cancel()
+            raise
+
+    def close(self) -> None:
+        """Hang up."""
+        self._timer.cancel()
+        super().close()
+
+    def _hang_up(self) -> None:
+        if self.sock is not None:
+            with suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)

@@ -14,7 +14,7 @@ from typing import Any
 from nightwire.schemas import AlertDecoder, records
 
 BEFORE = "env:"
-PREFIX = "NIGHTWIRE_FLOW_"
+VARIABLES = "NIGHTWIRE_FLOW_"
 """Begins the names of variables that flows may use: the others are the worker's own."""
 
 
@@ -107,6 +107,6 @@ def secret(text: str) -> str:
     if not text.startswith(BEFORE):
         return text
     name = text.removeprefix(BEFORE)
-    if not name.startswith(PREFIX) or name not in os.environ:
-        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {PREFIX}")
+    if not name.startswith(VARIABLES) or name not in os.environ:
+        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {VARIABLES}")
     return os.environ[name]

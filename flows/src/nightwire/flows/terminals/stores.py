@@ -16,6 +16,8 @@ from nightwire.flows.terminals.outgoing import BEFORE, EventView, Refused, Unava
 class Lines:
     """Appends events to a file, a JSON object a line; after a crash one may be there twice.
 
+    What was written of a line when the disk was full, or the worker killed, is a line of its own.
+
     Attributes:
         folder: Where the worker allows files; None: nowhere.
         path: The file's path there.
@@ -34,8 +36,9 @@ class Lines:
         file = allowed(self.folder, self.path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("ab") as out:
-                out.write(event.body() + b"\n")
+            with file.open("a+b") as out:
+                torn = out.tell() and out.seek(-1, os.SEEK_END) and out.read() != b"\n"
+                out.write(b"\n" * bool(torn) + event.body() + b"\n")
                 out.flush()
                 os.fsync(out.fileno())
         except OSError as error:

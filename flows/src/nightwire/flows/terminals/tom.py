@@ -89,4 +89,4 @@ def _filled(value: Any, event: EventView) -> Any:
         return {name: _filled(one, event) for name, one in value.items()}
     if isinstance(value, list):
         return [_filled(one, event) for one in value]
-    return event.text(value) if isinstance(value, str) else value
+    return value if isinstance(value, int | float) else event.text(str(value))  # TOML has dates

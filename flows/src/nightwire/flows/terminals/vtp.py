@@ -1,7 +1,8 @@
 """VTP: an event is a VOEvent, sent to a broker as its author."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nightwire.flows.terminals.address import judged
 from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
 from nightwire.gateway import Author, Submission, alert_voevent, read_address
 from nightwire.schemas import survey
@@ -20,11 +21,13 @@ class Vtp:
         broker: ``HOST:PORT`` that takes events from authors.
         survey: Whose alerts; empty: VOEvents come in.
         stone: Name of the terminal.
+        inside: Whether addresses of private networks are allowed.
     """
 
     broker: str
     survey: str
     stone: str
+    inside: bool
 
     def deliver(self, event: EventView) -> None:
         """Send *event*; its bytes are the same in every attempt.
@@ -34,9 +37,13 @@ class Vtp:
             Refused: It will never be.
         """
         try:
-            author = Author(read_address(self.broker, PORT), timeout=TIMEOUT, patience=0.0)
+            broker = read_address(self.broker, PORT)
         except ValueError as error:
             raise Refused(f"{self.broker!r} is no address: {error}") from error
+        address = judged(broker.host, broker.port, inside=self.inside)
+        if not broker.tls:  # else its certificate says whether it is the one
+            broker = replace(broker, host=address)
+        author = Author(broker, timeout=TIMEOUT, patience=0.0)
         receipt = author.send(Submission(event.identity, self._document(event)))
         if receipt.verdict == "nak":
             raise Refused(f"{self.broker} refuses it: {receipt.reason}")

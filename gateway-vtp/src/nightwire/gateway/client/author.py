@@ -88,7 +88,7 @@ class Author:
         with connect(self.broker, self.timeout, self.tls) as connection:
             with suppress(BrokenPipeError, ConnectionResetError):  # the answer says why
                 connection.sendall(encode_frame(document))
-            return _read_answer(connection)
+            return _read_answer(connection, self.timeout)
 
 
 def send_all(author: Author, submissions: Iterable[Submission], connections: int) -> Iterator[Receipt]:
@@ -129,9 +129,12 @@ def _receipt(submission: Submission, answer: Transport, attempts: int) -> Receip
     return Receipt(submission.name, verdict, answer.origin, reason, attempts)
 
 
-def _read_answer(connection: socket.socket) -> Transport:
-    decoder = FrameDecoder(max_length=MAX_REPLY)
+def _read_answer(connection: socket.socket, timeout: float) -> Transport:
+    decoder, until = FrameDecoder(max_length=MAX_REPLY), time.monotonic() + timeout
     while True:
+        if (left := until - time.monotonic()) <= 0:  # the socket's timeout is for each byte
+            raise TimeoutError(f"no whole answer within {timeout:g} s")
+        connection.settimeout(left)
         try:
             chunk = connection.recv(1 << 16)
         except ConnectionResetError:
