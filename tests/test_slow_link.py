@@ -65,10 +65,10 @@ class Directory:
         return {one.split('became="')[1].split('"')[0]: int(float(one.split()[-1])) for one in ours}
 
 
-@pytest.fixture
-def directory(kafka: str, tmp_path: Path) -> Iterator[Directory]:
+@pytest.fixture(scope="module")
+def directory(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
     ensure_topics(kafka, [settings(name) for name in (DIRECTORY, FILTERS, OWED)])
-    one = Directory(kafka, tmp_path)
+    one = Directory(kafka, tmp_path_factory.mktemp("directory"))
     one.start()
     yield one
     one.child.terminate()
@@ -184,6 +184,22 @@ def test_a_free_link_gets_all_of_each(
     assert len(found[1].alert["cutoutScience"]) == 9_000
     with AlertReader(topic, bootstrap="127.0.0.1:9", **how) as reader:
         assert list(reader) == []
+
+
+def test_what_was_done_does_not_come_again(
+    directory: Directory, kafka: str, fresh_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, client = fresh_topic("alerts", partitions=2), producer(kafka)
+    for number in range(8):
+        client.produce(topic, alert(number), partition=number % 2, headers=[("survey", b"sim")])
+    assert client.flush(60) == 0
+    monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
+    how: dict[str, Any] = {"group": f"g{os.urandom(4).hex()}", "slow_link": 60, "follow": False}
+    found: list[tuple[str, int, int]] = []
+    for limit in (3, 2, None):
+        with AlertReader(topic, bootstrap="127.0.0.1:9", limit=limit, **how) as reader:
+            found += [one.position for one in reader]
+    assert sorted(found) == [(topic, partition, offset) for partition in range(2) for offset in range(4)]
 
 
 def test_what_cannot_be_read_is_refused(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -353,8 +353,10 @@ class Eventful:
 
     def a_flow_posts(self) -> None:
         """Post what passes a filter to nobody; and ask for what passed."""
-        passing = ["--name", "told", "--sql", "snr > 5", "--survey", "sim"]
-        self._stack.run("filter", "submit", *passing, "--notify", "http://hook.invalid/")
+        path = self._stack.folder / "told.py"
+        path.write_text("def keep(alert):\n    return alert.id % 40 == 0\n")
+        told = [str(path), "--name", "told", "--survey", "sim", "--notify", "http://hook.invalid/"]
+        self._stack.run("filter", "submit", *told)
         for url in (f"{self._at['archive']}/surveys", self._at["portal"]):
             assert httpx.get(url).status_code == httpx.codes.OK
 

@@ -5,6 +5,8 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,10 +22,12 @@ from flows.tests.running import (
     write_alerts,
 )
 from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows
+from nightwire.schemas.records import FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -167,7 +171,7 @@ def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path)
     assert all("an address inside" in one for one in site.dead().values())
 
 
-def test_the_verbs(site: Site, tmp_path: Path) -> None:
+def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flow is checked, goes up, is shown, pauses, goes on where it stopped, and ends."""
     os.environ.pop("KAFKA_BOOTSTRAP_SERVERS", None)
 
@@ -181,6 +185,9 @@ def test_the_verbs(site: Site, tmp_path: Path) -> None:
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
     file.write_text(site.text(out(site, "sky")))
     assert f"out: topic {site.out}" in said("check", str(file))
+    with monkeypatch.context() as full:
+        full.setattr("nightwire.core.subscriptions.MOST_NAMES", 0)
+        assert "0 names of flows are taken" in said("up", str(file), code=1)
     with worker(tmp_path / "log", site.kafka, "one"):
         assert "is up in version" in said("up", str(file))
         write_alerts(site.kafka, site.source, range(1, 11))
@@ -197,6 +204,10 @@ def test_the_verbs(site: Site, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     assert "is down" in said("down", site.flow)
     assert site.flow not in read_flows(site.kafka)
+    assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+    ended = FlowRecord(site.flow, "", paused=False, made_by="ann", made=datetime.now(UTC))
+    append_flow(site.kafka, site.flow, FLOW.encode(asdict(ended)))  # as the directory writes for ann
+    assert "is down" in said("down", site.flow)  # by the operator: the name is free
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
 
 

@@ -186,7 +186,7 @@ def test_a_flow_is_drawn() -> None:
     assert "broker.ann.bright" in "".join(ET.fromstring(svg(parse(TEXT))).itertext())  # noqa: S314
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000])
+@pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000, "a" + ".a" * 50_000 + " = 1"])
 def test_a_text_that_is_a_bomb_is_refused(text: str) -> None:
     with pytest.raises(FlowError, match="no TOML"):
         parse(text)
@@ -202,3 +202,8 @@ def test_what_looks_like_markup_is_drawn_as_it_is() -> None:
     with console.capture() as drawn:
         console.print(tree(parse(TEXT.replace("snr > 5", "band = '[/red]' OR band = '[b]'"))))
     assert "band = '[/red]' OR band = '[b]'" in drawn.get()
+
+
+def test_of_many_errors_some_are_said() -> None:
+    wrong = reasons(TEXT + "".join(f"[stones.x{number}]\n" for number in range(90)))
+    assert (len(wrong), wrong[-1]) == (21, "and 70 more")

@@ -15,9 +15,14 @@ from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import parse
-from nightwire.flows.worker import Worker, WorkerSettings, missing_rights
+from nightwire.flows.worker import MOST_STONES, Worker, WorkerSettings, missing_rights
 from nightwire.schemas import SchemaRegistry
 
+SOURCE = """
+name = "a"
+[sources.s]
+topic = "alerts.sim"
+"""
 FLOW = """
 name = "a"
 [sources.s]
@@ -60,6 +65,41 @@ def test_what_a_flow_may_is_what_its_owner_may(
     flow = parse(FLOW.format(source=source, output=output))
     assert [*missing_rights(flow, owner, RIGHTS)] == wrong
     assert [*missing_rights(flow, owner, ReadRights())] == []  # where Kafka asks nobody
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "his"),
+    [
+        ("bridge", 'kafka = "10.0.0.1:9092"\ntopic = "x"', False),
+        ("file", 'path = "x"', False),
+        ("database", 'database = "sqlite:///x"\ntable = "x"', False),
+        ("database", 'database = "env:NIGHTWIRE_FLOW_EVE__DATABASE"\ntable = "x"', True),
+        ("vtp", 'to = "10.0.0.1:8098"', True),  # judged by its address
+    ],
+)
+def test_what_could_lead_inside_is_the_operators(kind: str, options: str, his: bool) -> None:
+    flow = parse(SOURCE + f'[stones.t]\nkind = "{kind}"\nfrom = "s"\n{options}\n')
+    wrong = [] if his else [f"eve may have no {kind} (stone t): let the operator run that flow"]
+    assert [*missing_rights(flow, "eve", RIGHTS)] == wrong
+    assert [*missing_rights(flow, "op", RIGHTS)] == [*missing_rights(flow, "eve", ReadRights())] == []
+
+
+def test_stones_of_one_owner_are_counted_together() -> None:
+    stones = (f'[stones.t{number}]\nkind = "split"\nfrom = "s"\n' for number in range(MOST_STONES // 2 + 1))
+    half = parse(SOURCE + "".join(stones))
+    assert [*missing_rights(half, "eve", RIGHTS)] == []
+    assert "more than" in "".join(missing_rights(half, "eve", RIGHTS, [half]))
+
+
+def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(_kafka: str) -> ReadRights:
+        raise TimeoutError
+
+    monkeypatch.setattr("nightwire.flows.worker.read_rights", away)
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS", 0.0)
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
+    worker.follow_rights()
+    assert worker.rights is RIGHTS
 
 
 def test_a_flow_without_rights_does_not_run_and_says_why() -> None:

@@ -51,6 +51,12 @@ def test_what_must_never_be_lost_is_compacted_in_one_partition(topic: str) -> No
     assert "retention.ms" not in kept.config
 
 
+def test_what_a_group_that_is_gone_was_owed_is_forgotten() -> None:
+    kept = settings(topics.OWED)
+    assert (kept.partitions, kept.config["cleanup.policy"]) == (1, "compact,delete")
+    assert int(kept.config["retention.ms"]) > int(settings("voevents").config["retention.ms"])
+
+
 @pytest.mark.parametrize(
     "topic", ["alerts.lsst", "alerts.new-survey", "voevents", "filter.a.b", "broker.a.b"]
 )

@@ -28,6 +28,7 @@ TOPICS = [
     "flow-state.some",
     "flow.some.hook",
     "flows",
+    "owed",
     "overflow.ann.mine",
     "requests.ann",
     "returns.fink",
@@ -38,7 +39,7 @@ TOPICS = [
 ]
 READS = {
     "schema_registry": "_schemas",
-    "directory": "directory filters flows",
+    "directory": "directory filters flows owed",
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
@@ -52,7 +53,7 @@ READS = {
 }
 WRITES = {
     "schema_registry": "_schemas",
-    "directory": "directory flows",
+    "directory": "directory flows owed",
     "gateway": "accounts dead-letters directory voevents vtp-positions",
     "filters": "accounts answers.ann broker.fink.lite dead-letters directory filter.ann.mine filters "
     "overflow.ann.mine seen.ann visits",

@@ -9,7 +9,9 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
-from nightwire.core.kafka import admin, producer
+from nightwire.core.kafka import admin, consumer, ensure_topics, producer
+from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.topics import OWED, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -55,6 +57,16 @@ class Client:
                 return found
 
 
+def owe(kafka: str, topic: str, name: str, first: int, count: int) -> None:
+    """Say that of partition 0 a group got nothing of so many alerts; of none: what nobody reads."""
+    said = {"group": name, "topic": topic, "partition": 0, "first": first, "sent": b"\4" * count}
+    ensure_topics(kafka, [settings(OWED)])
+    client = producer(kafka)
+    value = RECORD.encode(said) if count else b"?"
+    client.produce(OWED, value, f"{name}|{topic}|0|{first}".encode(), partition=0)
+    assert client.flush(60) == 0
+
+
 def group() -> str:
     return f"g{os.urandom(4).hex()}"
 
@@ -83,25 +95,14 @@ def classes(here: Any, topic: str) -> dict[str, float]:
 def test_what_was_skipped_follows_once_and_each_is_in_one_class(
     here: Any, kafka: str, fresh_topic: Topic
 ) -> None:
+    """Though each first answer is lost: it is decided anew."""
     topic, count = fresh_topic(partitions=2), 120
     fill(kafka, topic, count, 2)
-    client = Client(here, topic, group())
-    found = client.until(skips, pause=LIMIT)
-    found += client.until(settled)
-    assert sorted(found) == [(number, offset) for number in range(2) for offset in range(count // 2)]
-    became = classes(here, topic)
-    assert became["full"] + became["skipped"] == count
-    assert became["followed"] == became["skipped"] > 20
-
-
-def test_answers_that_are_lost_are_decided_anew(here: Any, kafka: str, fresh_topic: Topic) -> None:
-    topic, count = fresh_topic(), 120
-    fill(kafka, topic, count)
     client, found = Client(here, topic, group()), list[tuple[int, int]]()
-    while (answer := client.ask()[1]) and not settled(answer):  # each first answer is lost
+    while (answer := client.ask()[1]) and not settled(answer):
         time.sleep(LIMIT if len(found) < 20 else 0.0)
         found += client.until(lambda _: True, pause=LIMIT if len(found) < 20 else 0.0)
-    assert sorted(found) == [(0, offset) for offset in range(count)]
+    assert sorted(found) == [(number, offset) for number in range(2) for offset in range(count // 2)]
     became = classes(here, topic)
     assert became["full"] + became["skipped"] == count
     assert became["followed"] == became["skipped"] > 20
@@ -123,6 +124,39 @@ def test_an_answer_is_acknowledged_to_the_next_process(serving: Any, kafka: str,
         found += client.until(settled)
     assert sorted(found) == [(0, offset) for offset in range(count)]
     assert left
+
+
+def test_what_was_decided_before_the_group_had_a_position_is_void(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    """Whoever decided that was killed before anything was acknowledged; what nobody can read is
+    passed over."""
+    topic, name = fresh_topic(), group()
+    fill(kafka, topic, 5, size=10)
+    for first in (0, 2):
+        owe(kafka, topic, name, first, 3)
+    owe(kafka, topic, name, 1_000, 0)
+    found = Client(here, topic, name).until(settled)
+    assert found == [(0, offset) for offset in range(5)]
+
+
+def test_what_follows_at_once_is_bounded_though_alerts_are_larger_than_before(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    topic, name, count = fresh_topic(), group(), 40
+    fill(kafka, topic, count, size=100_000)
+    owe(kafka, topic, name, 0, count)
+    keeper = consumer(kafka, group=name)
+    keeper.commit(offsets=[TopicPartition(topic, 0, count)], asynchronous=False)
+    keeper.close()
+    client, sizes = Client(here, topic, name), list[int]()
+
+    def over(answer: httpx.Response) -> bool:
+        sizes.append(len(answer.json()))
+        return settled(answer)
+
+    assert client.until(over) == [(0, offset) for offset in range(count)]
+    assert max(sizes) <= 16
 
 
 @pytest.mark.proof

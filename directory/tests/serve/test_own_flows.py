@@ -1,14 +1,17 @@
 """Whose a flow is, as the log of flows tells, and who may take its name."""
 
+import asyncio
 from dataclasses import asdict
 from datetime import UTC, datetime
 
 import pytest
+from starlette.requests import Request
 
 from nightwire.core.subscriptions import FlowRecord, FlowTable
-from nightwire.directory.serve.flows import MOST_OWN, check_own
+from nightwire.directory.gate import Gate
+from nightwire.directory.serve.flows import MOST_OWN, MOST_OWNERS, check_own, own_flows
 from nightwire.schemas.records import FLOW
-from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.serving import KafkaAccess, RefusedError
 
 
 def table(*said: tuple[str, str, str]) -> FlowTable:
@@ -38,3 +41,16 @@ def test_nobody_takes_all_names() -> None:
     check_own(found, "ann", "a0")
     with pytest.raises(RefusedError, match=f"{MOST_OWN} names"):
         check_own(found, "ann", "one-more")
+
+
+def test_all_of_them_leave_room_for_operators() -> None:
+    found = table(*((f"a{number}", "x", f"ann{number}") for number in range(MOST_OWNERS)))
+    check_own(found, "ann0", "a0")
+    with pytest.raises(RefusedError, match="the operator"):
+        check_own(found, "bob", "new")
+
+
+def test_other_machines_do_not_read_secret_addresses_where_nobody_has_a_password() -> None:
+    outside = Gate(KafkaAccess({"bootstrap.servers": "127.0.0.1:1"}), open=False)
+    with pytest.raises(RefusedError, match="nobody has a password"):
+        asyncio.run(own_flows("127.0.0.1:1", outside, Request({"type": "http", "headers": []})))

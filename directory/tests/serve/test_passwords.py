@@ -2,17 +2,20 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
 from consumers.tests.conftest import filled
 from directory.tests.serve.served import Directory
-from nightwire.core.kafka import Writer, ensure_topics, environment, producer
+from nightwire.core.kafka import Writer, admin, ensure_topics, environment, producer
+from nightwire.core.stack.kafka.principals import let_in
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
-from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+from nightwire.schemas.topics import DIRECTORY, FILTERS, OWED, settings
 from nightwire.schemas.wire import frame
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
 from tests._waiting import until
@@ -42,7 +45,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture(scope="module")
 def directory(guarded: Guarded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Directory]:
-    entered = {**os.environ, **environment(guarded.keys)}
+    with speaking_as(guarded.keys):
+        its_own = let_in(admin(guarded.bootstrap), {"directory": secrets.token_urlsafe()})["directory"]
+    entered = {**os.environ, **environment(guarded.keys), **its_own}
     one = Directory(guarded.bootstrap, tmp_path_factory.mktemp("directory"), environment=entered)
     known = "SELECT 1 FROM channels"
     until(lambda: len(one.ask(known, auth=("ann", KEY))) == 3, "the topics are known")
@@ -84,6 +89,24 @@ def test_what_is_another_users_is_refused_by_name(guarded: Guarded, directory: D
     found = as_ann(guarded, directory, KEY, *words)
     assert found.returncode == 1, found.stdout
     assert "filter.bob.faint" in found.stderr
+
+
+def test_a_slow_link_is_owed_by_the_directory_and_nobody_reads_that(
+    guarded: Guarded, directory: Directory
+) -> None:
+    def read(topic: str, group: str, name: str = "ann") -> httpx.Response:
+        asked = {"group": group, "slow": 0.1, "timeout": 30, "max": 1, "bytes": 1}
+        return directory.http.get(f"/topics/{topic}/records", params=asked, auth=(name, KEY))
+
+    said = until(lambda: (one := read("filter.ann.bright", "ann.dome")).json() and one, "an alert")
+    assert said.headers["Nightwire-Level"] in {"full", "stampless"}
+    refused = [
+        read("filter.bob.faint", "ann.dome"),
+        read("filter.ann.bright", "bob.dome"),
+        read(OWED, "ann.dome"),
+    ]
+    refused.append(read("filter.ann.bright", "ann.dome", "bob"))
+    assert [one.status_code for one in refused] == [403] * 4
 
 
 def test_a_wrong_password_is_said(guarded: Guarded, directory: Directory) -> None:

@@ -1,6 +1,7 @@
 """The verb `nightwire flow`."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
         text = Path(flow_or_file).read_text(encoding="utf-8")
     else:
         name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
+    _check_room(kafka, name)
     click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
 
 
@@ -145,12 +147,16 @@ def pause(name: str, bootstrap: str | None) -> None:
 def down(name: str, bootstrap: str | None) -> None:
     """End flow NAME.  Its queues and positions stay: a flow of that name goes on from there.
 
+    An owner's name stays his when his flow has ended; an operator lets it go.
+
     \b
     Example:
       nightwire flow down bright
     """
+    from nightwire.core.subscriptions import read_names
+
     kafka = _kafka(bootstrap)
-    _known(kafka, name)
+    _check_known(name, read_names(kafka))
     _write(kafka, name, None)
     click.echo(f"flow {name} is down")
 
@@ -230,13 +236,25 @@ def _known(kafka: str, name: str) -> tuple[Any, Any]:
     """Return flow *name* and its record."""
     from nightwire.flows.log import read_flows
     from nightwire.flows.model import parse
-    from nightwire.schemas import meant
 
     flows = read_flows(kafka)
-    if name not in flows:
-        raise click.ClickException(f"no flow {name}{meant(name, flows)}")
+    _check_known(name, flows)
     record = flows[name][0]
     return parse(record.text), record
+
+
+def _check_room(kafka: str, name: str) -> None:
+    from nightwire.core.subscriptions import MOST_NAMES, read_names
+
+    if name not in (taken := read_names(kafka)) and len(taken) >= MOST_NAMES:
+        raise click.ClickException(f"{MOST_NAMES} names of flows are taken: end some (`nightwire flow down`)")
+
+
+def _check_known(name: str, names: Collection[str]) -> None:
+    from nightwire.schemas import meant
+
+    if name not in names:
+        raise click.ClickException(f"no flow {name}{meant(name, names)}")
 
 
 def _draw(found: Any) -> None:

@@ -5,15 +5,12 @@ from contextlib import suppress
 from functools import lru_cache
 
 from nightwire.core.kafka import TableFollower
+from nightwire.core.subscriptions import MOST_NAMES, Flows, FlowTable
 from nightwire.core.subscriptions import FlowRecord as FlowRecord
-from nightwire.core.subscriptions import Flows, FlowTable
 from nightwire.core.subscriptions import read_flows as read_flows
 from nightwire.core.subscriptions import write_flow as write_flow
 from nightwire.flows.model import Flow, FlowError, parse
 from nightwire.schemas.topics import FLOWS
-
-MOST = 1000
-"""Most flows that are kept parsed."""
 
 
 class FlowFollower(TableFollower[FlowTable]):
@@ -38,8 +35,24 @@ def readable(found: Iterable[FlowRecord]) -> Iterator[Flow]:
     for one in found:
         with suppress(FlowError):
             if not one.paused:
-                yield _parsed(one.text)
+                yield parsed(one.text)
 
 
-_parsed = lru_cache(MOST)(parse)
-"""All flows are looked at whenever one changes."""
+def parsed(text: str) -> Flow:
+    """Return the flow in *text*, which is parsed once: all are looked at whenever one changes.
+
+    Raises:
+        FlowError: There is none.
+    """
+    found = _outcome(text)
+    if isinstance(found, FlowError):
+        raise FlowError(found.reasons)  # one that is raised again and again keeps all its tracebacks
+    return found
+
+
+@lru_cache(MOST_NAMES)
+def _outcome(text: str) -> Flow | FlowError:
+    try:
+        return parse(text)
+    except FlowError as error:
+        return FlowError(error.reasons)

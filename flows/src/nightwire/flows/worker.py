@@ -6,7 +6,7 @@ import re
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -21,8 +21,8 @@ from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
-from nightwire.flows.log import FlowFollower, FlowRecord, readable
-from nightwire.flows.model import Flow, FlowError, Stone, check, parse
+from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
+from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, flow_state, settings
@@ -37,6 +37,10 @@ RIGHTS = 10.0
 """Time between two looks at who may read and write what. [s]"""
 AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
+OPERATORS = frozenset({"bridge", "file"})
+"""Kinds of stones that operators alone have; a database's address is theirs to say, too."""
+MOST_STONES = 100
+"""Most stones of all flows of an owner: a terminal is a thread."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +132,14 @@ class Worker:
         if self.rights.bindings is None or time.monotonic() - self._looked < RIGHTS:
             return
         self._looked = time.monotonic()
-        with suppress(KafkaException, TimeoutError):  # while Kafka is away, flows stand still
+        try:
             rights = read_rights(self.asked.endpoints.kafka)
-            if {*(rights.bindings or ())} != {*self.rights.bindings}:
-                self.rights = rights
-                self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
+        except (KafkaException, TimeoutError) as error:  # while Kafka is away, flows stand still
+            log.warning("who may read and write what stays as it was known: %s", error)
+            return
+        if {*(rights.bindings or ())} != {*self.rights.bindings}:
+            self.rights = rights
+            self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
 
     def _note(self, name: str, error: Exception) -> None:
         """Note why flow *name* is not as it should be: one without rights stops, others stay."""
@@ -161,13 +168,14 @@ class Worker:
         self, record: FlowRecord, version: int, flows: Mapping[str, tuple[FlowRecord, int]]
     ) -> dict[Key, Plan | Way]:
         """Return the parts of a flow that are ours."""
-        flow = parse(record.text)
+        flow = parsed(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
-        if denied := [*missing_rights(flow, record.made_by, self.rights)]:
+        older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
+        his = readable(one for one in older if one.made_by == record.made_by)
+        if denied := [*missing_rights(flow, record.made_by, self.rights, [*his])]:
             raise DeniedError(denied)
         topics = {*self._admin.list_topics(timeout=10).topics}
-        older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
         types = check(flow, topics, self.registry.of_survey, [*readable(older)])
         if missing := {*_needed(flow)} - topics:
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])
@@ -221,15 +229,29 @@ def _stones(plan: Plan | Way) -> Collection[str]:
     return plan.runners if isinstance(plan, Plan) else {plan[1].name}
 
 
-def missing_rights(flow: Flow, owner: str, rights: ReadRights) -> Iterator[str]:
-    """Yield what *flow* does that *owner* may not; topics `broker.OWNER.…` are his own.  Pure."""
+def missing_rights(
+    flow: Flow, owner: str, rights: ReadRights, others: Collection[Flow] = ()
+) -> Iterator[str]:
+    """Yield what *flow* does that *owner* may not, whose are *others* too.  Pure.
+
+    Topics `broker.OWNER.…` are his own.  Who may write `flows` is an operator: he may all.
+    """
     own = f"broker.{owner}."
-    if rights.bindings is not None and f"User:{owner}" not in rights.super_users:
-        yield from _foreign_variables(flow, owner)
     yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
     for topic in flow.writes:
         if not topic.startswith(own) and not rights.allow(owner, topic, WRITING):
             yield f"{owner} may not write {topic}; {own}STREAM he may"
+    if not rights.allow(owner, FLOWS, WRITING):
+        if sum(len(one.stones) for one in (flow, *others)) > MOST_STONES:
+            yield f"the flows of {owner} have more than {MOST_STONES} stones"
+        for stone in filter(_operators_own, flow.stones.values()):
+            yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
+        yield from _foreign_variables(flow, owner)
+
+
+def _operators_own(stone: Stone) -> bool:
+    """Whether *stone* may lead inside, and nobody judges that: to another Kafka, or to files."""
+    return stone.kind in OPERATORS or not str(stone.options.get("database", BEFORE)).startswith(BEFORE)
 
 
 def _foreign_variables(flow: Flow, owner: str) -> Iterator[str]:

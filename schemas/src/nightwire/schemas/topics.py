@@ -228,6 +228,8 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
     }
     if topic == DIRECTORY:  # who is alive is told by Kafka's clock: those of processes may be wrong
         config["message.timestamp.type"] = "LogAppendTime"
+    if topic == OWED:  # a group that was gone for so long has no position, and is owed nothing
+        config |= {"cleanup.policy": "compact,delete", "retention.ms": str(90 * DAY)}
     if kept.compression:
         config["compression.type"] = kept.compression
     return TopicSettings(topic, 1, config, kept.replication)

@@ -42,6 +42,7 @@ class SlowLinkSource(RecordSource):
         verify = whom_to_trust(url, login)
         self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=verify, trust_env=False)
         self._undone: set[tuple[TopicPartition, int]] = set()
+        self._unsaid = False
         self._limiter = LogLimiter()
         asked = {"group": plan.group, "member": plan.member or "", "as": "raw", "timeout": POLL}
         slow = {"slow": plan.slow_link, "rank": plan.rank, "first": plan.first, "bytes": 1 << 20}
@@ -81,19 +82,34 @@ class SlowLinkSource(RecordSource):
         self._undone = {one for one in self._undone if one[1] >= offsets.get(one[0], 0)}
 
     def commit(self) -> None:
-        """Say that all of the last answer is done, if it is."""
-        if self._undone or self._backlog:
+        """Say what of the last answer is done."""
+        if not self._unsaid:
             return
-        url = httpx.URL(self._question)
+        url = httpx.URL(self._question).copy_merge_params(self._done())
         try:
-            self._http.post(url.copy_with(path=url.path.replace("/records", "/commit")))
+            answer = self._http.post(url.copy_with(path=f"{url.path.removesuffix('/records')}/commit"))
         except httpx.HTTPError as error:
             log.warning("the last alerts will come again: %s", error)
+            return
+        if answer.is_error:
+            log.warning("the last alerts may come again: %s", message_of(answer))
+        self._unsaid = bool(self._undone)
 
     def close(self) -> None:
         """Leave the directory."""
         self.commit()
         self._http.close()
+
+    def _done(self) -> Mapping[str, str]:
+        """Return what acknowledges the part of the last answer that is done."""
+        said = httpx.URL(self._question).params
+        after = dict(one.split(":") for one in said.get("after", "").split(",") if one)
+        following = {*_offsets(said.get("paid", ""))}
+        undone = {(where[1], offset) for where, offset in self._undone}
+        for partition, offset in sorted(undone - following, reverse=True):
+            after[str(partition)] = str(offset)
+        paid = (f"{partition}:{offset}-{offset}" for partition, offset in sorted(following - undone))
+        return {"after": ",".join(map(":".join, after.items())), "paid": ",".join(paid)}
 
     def _ask(self, timeout: float) -> None:
         """Get the next answer; wait for *timeout* where there is none. [s]"""
@@ -115,12 +131,20 @@ class SlowLinkSource(RecordSource):
         self._idle = at_end and not messages
         self._backlog.extend(messages)
         self._undone = {position_of(one) for one in messages}
+        self._unsaid = bool(messages)
 
     def _note_expired(self, spans: str) -> None:
         for span in filter(None, spans.split(",")):
             first, _, last = span.partition(":")[2].partition("-")
             self.expired += int(last) - int(first) + 1
             log.error("%s: %s expired before all of it was sent", self._plan.topics[0], span)
+
+
+def _offsets(spans: str) -> Iterator[tuple[int, int]]:
+    """Yield partition and offset of all in *spans*, ``PARTITION:FIRST-LAST,…``."""
+    for span in filter(None, spans.split(",")):
+        partition, first, last = map(int, span.replace("-", ":").split(":"))
+        yield from ((partition, offset) for offset in range(first, last + 1))
 
 
 def _messages(answer: httpx.Response) -> Iterator[Message]:

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from confluent_kafka import Message
 
@@ -22,10 +23,14 @@ FOLLOWS_HEADER = "follows"
 """Says in the whole alert what went out of it before; ``nothing`` where it was skipped."""
 ROUND = 0.1
 """Time that a batch is to take, as a part of the ladder's limit."""
+LONGEST = 20.0
+"""A batch takes no longer than this: who does not answer within a minute is taken for gone. [s]"""
 LONG = 3
 """Where alerts follow, a batch takes so many times as long."""
 SAMPLED = 5_000
 """From so many alerts at most a sample is chosen at once."""
+ITSELF = 1 << 10
+"""Memory that a record takes beside its bytes. [byte]"""
 FIRST, LEAST = 64 << 10, 4 << 10
 """Size of a batch at first, and on the slowest link. [byte]"""
 REDUCED = 4 << 10
@@ -79,18 +84,18 @@ class Link:
 
     @property
     def held(self) -> int:
-        """What waits. [byte]"""
+        """What waits takes so much memory. [byte]"""
         return self._held
 
     def arrive(self, messages: Sequence[Message], at: float) -> None:
         """Let *messages* wait, none of which arrived before *at*."""
         self._waiting.extend((at, message) for message in messages)
-        self._held += sum(map(len, messages))
+        self._held += sum(map(memory_of, messages))
 
     def leave(self, partition: TopicPartition) -> None:
         """Let nothing of *partition* wait any more."""
         self._waiting = deque(one for one in self._waiting if place_of(one[1])[0] != partition)
-        self._held = sum(len(message) for _, message in self._waiting)
+        self._held = sum(memory_of(message) for _, message in self._waiting)
 
     def choose(self, most: int, size: int, now: float) -> Batch | None:
         """Return what goes out at *now*; None where nothing waits.
@@ -105,12 +110,10 @@ class Link:
             return None
         since, budget = self._waiting[0][0], min(self._budget, size)
         batch = [one for _, one in islice(self._waiting, self._count(level, most, budget))]
-        out = batch if level is Level.FULL else self._handler(level, batch)  # it may fail: all waits on
-        if level is Level.SAMPLE:
-            out = [*_within(out[:most], budget)]
+        out = batch if level is Level.FULL else self._less(level, batch, most, budget)
         for one in batch:
             self._waiting.popleft()
-            self._held -= len(one)
+            self._held -= memory_of(one)
         self._weigh(level, out)
         return self._decided(batch, out, since)
 
@@ -136,7 +139,7 @@ class Link:
         """Note that *batch* was delivered at *now*, *took* after it went out. [s]"""
         for one in batch.paid:
             self.owed.pay(*one)
-        round_ = ROUND * self.ladder.limit
+        round_ = min(LONGEST, ROUND * self.ladder.limit)
         if took >= round_:
             self._budget = max(LEAST, round_ * batch.size / took)
         elif batch.size > self._budget / 2:
@@ -144,12 +147,17 @@ class Link:
         if batch.since is not None:
             self.ladder.see(now - batch.since, now)
 
+    def _less(self, level: Level, batch: Sequence[Message], most: int, budget: float) -> list[Message]:
+        """Return what goes out of *batch*; the handler may fail: then all waits on."""
+        less = self._handler(level, batch)
+        return [*_within(islice(less, most), budget)] if level is Level.SAMPLE else [*less]
+
     def _count(self, level: Level, most: int, budget: float) -> int:
         """Return how many of those that wait are looked at."""
         if level is Level.SAMPLE:
             return SAMPLED
         if level is Level.FULL:
-            return min(most, sum(1 for _ in _within((one for _, one in self._waiting), budget)))
+            return sum(1 for _ in _within((one for _, one in islice(self._waiting, most)), budget))
         return min(most, max(1, int(budget / self._mean[level])))
 
     def _weigh(self, level: Level, out: Sequence[Message]) -> None:
@@ -191,6 +199,13 @@ def _within(messages: Iterable[Message], budget: float) -> Iterator[Message]:
         yield message
         if (budget := budget - len(message)) <= 0:
             return
+
+
+def memory_of(message: Message) -> int:
+    """Return what *message* takes, with key, headers and itself. [byte]"""
+    headers: Any = message.headers() or ()
+    beside = sum(len(name) + len(one or "") for name, one in headers)
+    return ITSELF + len(message) + len(message.key() or "") + beside
 
 
 def place_of(message: Message) -> Place:

@@ -12,6 +12,9 @@ from nightwire.core.kafka import TopicPartition
 BLOCK = 1_000
 """Offsets of a block."""
 
+RUNS = 100
+"""So many runs of offsets follow at once: what names them goes into a URL."""
+
 Block = tuple[TopicPartition, int]
 """A partition, and the first offset of the block."""
 
@@ -53,23 +56,27 @@ class Owed:
         return True
 
     def first(self, most: int) -> dict[tuple[TopicPartition, int], Sent]:
-        """Return the first *most* offsets that are owed, and what went out of each."""
+        """Return the first *most* offsets that are owed, or `RUNS`, and what went out of each."""
         found: dict[tuple[TopicPartition, int], Sent] = {}
+        runs = 0
         for (partition, begin), held in sorted(self._blocks.items()):
-            for at, sent in enumerate(held):
-                if len(found) == most:
+            for offset, sent in enumerate(held, begin):
+                if not sent:
+                    continue
+                runs += (partition, offset - 1) not in found
+                if len(found) == most or runs > RUNS:
                     return found
-                if sent:
-                    found[partition, begin + at] = Sent(sent)
+                found[partition, offset] = Sent(sent)
         return found
 
     def drop(self, partition: TopicPartition, offsets: range) -> list[int]:
         """Owe nothing of *offsets* any more; return those that were owed."""
         found = [
-            begin + at
+            offset
             for (where, begin), held in sorted(self._blocks.items())
-            for at, sent in enumerate(held)
-            if sent and where == partition and begin + at in offsets
+            if where == partition and begin < offsets.stop and offsets.start < begin + BLOCK
+            for offset, sent in enumerate(held, begin)
+            if sent and offset in offsets
         ]
         for offset in found:
             self.pay(partition, offset)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Message
@@ -10,12 +10,12 @@ from confluent_kafka import Message
 from nightwire.core.congestion.ladder import Level
 from nightwire.core.datagrams import Judge
 from nightwire.core.kafka import headers_of
-from nightwire.schemas import AlertDecoder, Codec, SchemaError, Survey, survey, wire
+from nightwire.schemas import AlertDecoder, Codec, Decoded, SchemaError, Survey, survey, wire
 
-Handler = Callable[[Level, Sequence[Message]], Sequence[Message]]
-"""Returns what goes out of a batch at a level below the first: less of each, or fewer of them.
+Handler = Callable[[Level, Sequence[Message]], Iterable[Message]]
+"""Gives what goes out of a batch at a level below the first: less of each, or fewer of them.
 
-At the last level whatever is the most worth comes first; as many go out as the link takes.
+At the last level whatever is the most worth comes first; as many are taken as the link takes.
 """
 
 SYNC = b"nightwire reduces"[: wire.SYNC_SIZE]
@@ -33,7 +33,7 @@ class _Form(NamedTuple):
 class Reduction:
     """Blanks stamps, then history; ranks by an attribute.
 
-    What cannot be decoded stays as it is, and comes last in a ranking.
+    What cannot be decoded stays as it is; what has no such attribute is last in a ranking.
 
     Args:
         decoder: Decodes alerts.
@@ -46,34 +46,42 @@ class Reduction:
         self._sign = -1 if rank.startswith("-") else 1
         self._forms: dict[int, _Form] = {}
 
-    def __call__(self, level: Level, batch: Sequence[Message]) -> list[Message]:
-        """Return *batch* at *level*."""
-        made = [self._reduced(level, message) for message in batch]
-        if level is not Level.SAMPLE:
-            return [message for _, message in made]
-        holds = self._first([one.value() for one in batch]) if self._first else [True] * len(batch)
-        order = sorted(range(len(batch)), key=lambda at: (not holds[at], made[at][0]))
-        return [made[at][1] for at in order]
+    def __call__(self, level: Level, batch: Sequence[Message]) -> Iterable[Message]:
+        """Give *batch* at *level*.
 
-    def _reduced(self, level: Level, message: Message) -> tuple[float, Message]:
-        value = message.value() or b""
-        named = headers_of(message).get("survey", str(message.topic()).partition(".")[2].encode())
+        Raises:
+            RegistryAwayError: *first* cannot be judged just now.
+        """
+        ordered = self._ranked(batch) if level is Level.SAMPLE else batch
+        return (self._reduced(level, message) for message in ordered)
+
+    def _ranked(self, batch: Sequence[Message]) -> list[Message]:
+        holds = self._first([one.value() for one in batch]) if self._first else [True] * len(batch)
+        order = [(not held, self._rank_of(one)) for held, one in zip(holds, batch, strict=True)]
+        return [batch[at] for at in sorted(range(len(batch)), key=order.__getitem__)]
+
+    def _rank_of(self, message: Message) -> float:
         try:
-            known = survey(named.decode(errors="replace"))
-            decoded = self._decoder.decode(value)
+            known, decoded = self._decoded(message)
+            found = self._sign * float(getattr(known.view(decoded.alert), self._rank))
+        except Exception:  # noqa: BLE001  # a stranger's schema may have anything where a number was
+            return math.inf
+        return found if math.isfinite(found) else math.inf
+
+    def _reduced(self, level: Level, message: Message) -> Message:
+        try:
+            known, decoded = self._decoded(message)
             form = self._form(decoded.schema, known)
             blanks = {**form.stamps, **(form.history if level > Level.STAMPLESS else {})}
             body = form.codec.encode({**decoded.alert, **blanks})
-            rank = self._rank_of(known, decoded.alert) if level is Level.SAMPLE else 0.0
         except SchemaError:
-            return math.inf, message
+            return message
         number = decoded.schema_id
-        less = _contained(form.codec, body) if number is None else wire.frame(number, body)
-        return rank, copied(message, less)
+        return copied(message, _contained(form.codec, body) if number is None else wire.frame(number, body))
 
-    def _rank_of(self, known: Survey, alert: Mapping[str, Any]) -> float:
-        found = getattr(known.view(alert), self._rank)
-        return self._sign * found if found is not None and math.isfinite(found) else math.inf
+    def _decoded(self, message: Message) -> tuple[Survey, Decoded]:
+        named = headers_of(message).get("survey", str(message.topic()).partition(".")[2].encode())
+        return survey(named.decode(errors="replace")), self._decoder.decode(message.value() or b"")
 
     def _form(self, schema: Mapping[str, Any], known: Survey) -> _Form:
         if id(schema) not in self._forms:

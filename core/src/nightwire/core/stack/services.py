@@ -124,8 +124,9 @@ def services(
     kafka = f"127.0.0.1:{ports['kafka']}"
     registry = f"http://127.0.0.1:{ports['schema_registry']}"
     where = ["--bootstrap", kafka, "--registry", registry]
+    past = {"NIGHTWIRE_ARCHIVE_HTTP": f"http://127.0.0.1:{ports['archive']}"} if "archive" in ports else {}
 
-    def verb(name: str, *words: str, **more: float) -> Service:
+    def verb(name: str, *words: str, **more: object) -> Service:
         page = ports[f"{name}_metrics"]
         command = [*nightwire(*words), "--metrics-port", str(page)]
         return Service(name, command, metrics=page, **more)  # type: ignore[arg-type]
@@ -152,7 +153,7 @@ def services(
         *([verb("users", *_users(folder, kafka, ports, public))] if "users" in ports else []),
         verb("directory", *_directory(where, ports, public)),
         verb("gateway", *gateway, stop_timeout=60.0),
-        verb("filters", *filters, stop_timeout=30.0),
+        verb("filters", *filters, stop_timeout=30.0, environment=past),
         *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *(
@@ -160,7 +161,11 @@ def services(
             if "archive" in ports
             else []
         ),
-        *([verb("flows", *_flows(where), stop_timeout=45.0)] if "flows_metrics" in ports else []),
+        *(
+            [verb("flows", *_flows(where), stop_timeout=45.0, environment=past)]
+            if "flows_metrics" in ports
+            else []
+        ),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
     ]

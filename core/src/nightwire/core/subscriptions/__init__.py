@@ -1,6 +1,7 @@
 """Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
 
 from nightwire.core.subscriptions.flows import (
+    MOST_NAMES,
     FlowDeniedError,
     FlowRecord,
     Flows,
@@ -8,6 +9,7 @@ from nightwire.core.subscriptions.flows import (
     append_flow,
     read_flow_table,
     read_flows,
+    read_names,
     write_flow,
 )
 from nightwire.core.subscriptions.following import Following
@@ -27,6 +29,7 @@ from nightwire.core.subscriptions.table import LiveInterest, SubscriptionTable
 __all__ = [
     "KINDS",
     "MAX_CONDITION",
+    "MOST_NAMES",
     "REFRESH",
     "FlowDeniedError",
     "FlowRecord",
@@ -43,6 +46,7 @@ __all__ = [
     "interest_of",
     "read_flow_table",
     "read_flows",
+    "read_names",
     "subscriber_name",
     "write_flow",
 ]

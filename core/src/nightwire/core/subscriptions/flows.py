@@ -21,8 +21,8 @@ from nightwire.core.runtime import find_endpoints
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import FLOWS, settings
 
-MOST = 1000
-"""Most flows that are held; what is beyond is refused."""
+MOST_NAMES = 1000
+"""Most names that flows have, or had; what is beyond is refused."""
 MAX_RECORD = 1 << 20
 """Longest record that is looked at. [byte]"""
 
@@ -78,7 +78,7 @@ class FlowTable:
             return
         with suppress(MendableError):
             found = records.FLOW.decode(value) if len(value) <= MAX_RECORD else {}
-            if found.get("name") == key and (key in self.owners or len(self.owners) < MOST):
+            if found.get("name") == key and (key in self.owners or len(self.owners) < MOST_NAMES):
                 self._note(FlowRecord(**found), offset)
                 return
         self.refused += 1
@@ -146,6 +146,19 @@ def read_flows(bootstrap: str) -> Flows:
             one["name"]: (FlowRecord(**one | {"made": datetime.fromisoformat(one["made"])}), version)
             for one, version in _ask(bootstrap, error, "GET", "/flows")["flows"]
         }
+
+
+def read_names(bootstrap: str) -> set[str]:
+    """Return the names that flows have, and for who may read `flows` those that ended ones keep.
+
+    Raises:
+        FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
+        SiteHttpError: The directory refuses.
+    """
+    try:
+        return {*read_flow_table(bootstrap).owners}
+    except KafkaException:
+        return {*read_flows(bootstrap)}
 
 
 def read_flow_table(bootstrap: str) -> FlowTable:

@@ -112,6 +112,7 @@ class Mediator:
             limit=question.slow,
             handler=Reduction(self._decoder, question.rank, self._first(question)),
             count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
+            share=self._sessions.share,
         )
 
     def _first(self, question: Asked) -> Judge | None:

@@ -82,6 +82,10 @@ class Pool(Generic[Kept]):
         made = self._kept.get(key)
         return made.result() if made is not None and made.done() else None
 
+    def share(self, whole: int) -> int:
+        """Return the share that each client has of *whole*."""
+        return whole // max(1, len(self._kept))
+
     def drop(self, key: Key) -> None:
         """Close the client of *key*, if it is there; nobody waits for it."""
         if (kept := self.there(key)) is not None:

@@ -6,18 +6,23 @@ owed lies in the topic `owed` before the answer goes out.
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from nightwire.core.congestion import (
+    BLOCK,
     Batch,
     Block,
     Handler,
     Ladder,
     Level,
     Link,
+    Place,
+    Sent,
+    memory_of,
     place_of,
     ranges,
 )
@@ -31,7 +36,9 @@ from nightwire.core.kafka import (
     read_to_end,
     watermarks,
 )
+from nightwire.directory.mediator.entering import TIMEOUT, refusal
 from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
+from nightwire.schemas import SchemaError
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import OWED, settings
@@ -42,12 +49,19 @@ QUIET = 0.02
 """Longest wait for more, once something is there. [s]"""
 DRAIN = 0.5
 """Longest time that is read before something goes out. [s]"""
-HELD, SAMPLED = 8 << 20, 48 << 20
-"""Most that waits; and most of which a sample is chosen, at once. [byte]"""
+HELD, SAMPLED, SAMPLED_OF_ALL = 8 << 20, 48 << 20, 512 << 20
+"""Most that waits; of which a sample is chosen, at once; and such of all sessions, which have no
+less than the first. [byte]"""
+PIECE = 16
+"""So many alerts that follow are fetched before their size is looked at."""
+NAMED = 100
+"""Most runs of offsets that an answer names as expired; others are named by the next."""
 AT_ONCE = 1_000
 """Most records of one read."""
 END = 1 << 63
 """Behind every offset."""
+LONGER = 60.0
+"""A session that has answered is kept for so much longer than others: its link is slow. [s]"""
 EXPIRE = 10.0
 """Time between two looks for what Kafka has forgotten of what is owed. [s]"""
 
@@ -65,6 +79,7 @@ class SlowLinkSession(Session):
         limit: Age above which less is sent. [s]
         handler: Makes less of a batch.
         count: Is called with what records became, and how many.
+        share: Returns its share of so many bytes for all sessions.
     """
 
     MORE: Mapping[str, Any] = {"enable.partition.eof": True}
@@ -79,20 +94,28 @@ class SlowLinkSession(Session):
         limit: float,
         handler: Handler,
         count: Callable[[str, int], None],
+        share: Callable[[int], int],
     ) -> None:
-        self._bootstrap, self._count = bootstrap, count
+        self._bootstrap, self._count, self._share = bootstrap, count, share
         self._link = Link(Ladder(limit), handler)
         self._fetcher = RecordFetcher(bootstrap, client)
-        self._writer = Writer(producer(bootstrap))
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
         self._went = self._current = self._looked = time.monotonic()
         self._claimed_paid = NOTHING
         self._expired: list[str] = []
-        self._unknown, self._joined = "", False
+        self._unknown = ""
+        self._ours: set[int] = set()
         self._behind: set[int] = set()  # partitions of ours that were not read to their ends
-        ensure_topics(bootstrap, [settings(OWED)])
         super().__init__(client, topic, group)
+        with ExitStack() as failed:
+            failed.callback(self.close)
+            try:
+                ensure_topics(bootstrap, [settings(OWED)])
+            except KafkaException as error:
+                raise refusal(error.args[0], OWED) from error
+            self._writer = Writer(producer(bootstrap))
+            failed.pop_all()
 
     @property
     def delivered(self) -> Cursor:
@@ -104,7 +127,7 @@ class SlowLinkSession(Session):
         going = (
             {(partition, offset) for (_, partition), offset in self._batch.paid} if self._batch else NOTHING
         )
-        paid = going if self._joined else self._claimed_paid  # before that nobody has noted it
+        paid = going if self._ours else self._claimed_paid  # before that nobody has noted it
         partitions = sorted({partition for partition, _ in paid})
         spans = [
             spans_of(one, sorted(offset for where, offset in paid if where == one)) for one in partitions
@@ -113,10 +136,10 @@ class SlowLinkSession(Session):
 
     def state(self) -> dict[str, str]:
         """Return what HTTP's headers say of it; what has expired is said once."""
-        expired, self._expired = self._expired, []
+        expired, self._expired = self._expired[:NAMED], self._expired[NAMED:]
         said = {
             "Nightwire-Level": self._link.ladder.level.name.lower(),
-            "Nightwire-Owed": str(len(self._link.owed)) if self._joined else "",
+            "Nightwire-Owed": str(len(self._link.owed)) if self._ours else "",
             "Nightwire-At-End": "true" if self._at_end and not self._link.held else "",
             "Nightwire-Expired": ",".join(expired),
         }
@@ -126,6 +149,7 @@ class SlowLinkSession(Session):
         """Acknowledge what lies before *after* and what was *paid*; all else goes out again."""
         with self._open():
             self._settle(after, paid)
+            self._batch = None
             self._acknowledge(self._bounded(after), wait=False)
             for partition, offset in self._acknowledged.items():
                 if self._answered.get(partition, offset) > offset:
@@ -150,6 +174,7 @@ class SlowLinkSession(Session):
             self._keep()
             self._answered |= {partition: offset for (_, partition), offset in batch.upto.items()}
             self._batch, self._went = batch, time.monotonic()
+            self.used = self._went + LONGER
             return [*batch.messages]
 
     def close(self) -> None:
@@ -159,11 +184,13 @@ class SlowLinkSession(Session):
 
     def _settle(self, after: Cursor, paid: Paid) -> None:
         """Note that the last answer was delivered, if *after* and *paid* say so."""
-        now = time.monotonic()
-        batch, self._batch, self._claimed_paid = self._batch, None, paid
+        now, batch, self._claimed_paid = time.monotonic(), self._batch, paid
         upto = {partition: offset for (_, partition), offset in batch.upto.items()} if batch else {}
         gone = {(partition, offset) for (_, partition), offset in batch.paid} if batch else set()
+        for partition, offset in paid:
+            self._link.owed.pay((self.topic, partition), offset)
         if batch and gone <= paid and all(after.get(one, 0) >= offset for one, offset in upto.items()):
+            self._batch = None
             self._link.delivered(batch, now - self._went, now)
             for became, count in batch.became.items():
                 self._count(became, count)
@@ -183,23 +210,25 @@ class SlowLinkSession(Session):
         self._link.owed.drop(here, range(offset, END))
 
     def _drain(self, timeout: float) -> None:
-        """Read what Kafka has: for some time, and for as much as may wait."""
+        """Read what Kafka has: for some time, and for as much as may wait; something each time, for
+        who does not ask Kafka for minutes loses the partitions."""
         until, most = time.monotonic() + timeout + DRAIN, 1
-        room = SAMPLED if self._link.ladder.level is Level.SAMPLE else HELD
-        while time.monotonic() < until and self._link.held < room:
+        sampled = max(HELD, min(SAMPLED, self._share(SAMPLED_OF_ALL)))
+        room = sampled if self._link.ladder.level is Level.SAMPLE else HELD
+        while True:
             messages = self._read(most, timeout)
             if self._unknown:
                 raise RefusedError(503, f"what group {self.group} is owed is not known: {self._unknown}")
             self._link.arrive(messages, self._current)
             if self._at_end:
                 self._current = time.monotonic()
-            if not messages:
+            if not messages or time.monotonic() >= until or self._link.held >= room:
                 return
             most, timeout = AT_ONCE, QUIET
 
     @property
     def _at_end(self) -> bool:
-        return self._joined and not self._behind
+        return bool(self._ours) and not self._behind
 
     def _note(self, messages: list[Message]) -> None:
         for one in messages:
@@ -211,18 +240,19 @@ class SlowLinkSession(Session):
     def _follow(self, most: int, size: int, live: Batch) -> Batch:
         """Return *live* with whole alerts that are owed, where the link has room for them."""
         wanted, found = self._link.wanted(most, size, live), list[Message]()
-        for here in dict.fromkeys(partition for partition, _ in wanted):
-            for one in ranges(offset for partition, offset in wanted if partition == here):
-                found += self._fetched(here, one)
+        for here, piece in _pieces(wanted):
+            if live.size + sum(map(memory_of, found)) >= size:
+                break
+            try:
+                found += self._fetched(here, piece)
+            except MissingError as error:
+                log.warning("group %s: %s", self.group, error)
+                self._looked = 0.0  # whether it has expired is seen at once
+                break
         return self._link.following(wanted, found, live) if found else live
 
     def _fetched(self, here: Partition, wanted: range) -> list[Message]:
-        try:
-            found = self._fetcher.fetch(here, wanted)
-        except MissingError as error:
-            log.warning("group %s: %s", self.group, error)
-            self._looked = 0.0  # whether it has expired is seen at once
-            return []
+        found = self._fetcher.fetch(here, wanted)
         there = {place_of(one)[1] for one in found}
         for offset in (gone := [one for one in wanted if one not in there]):
             self._link.owed.pay(here, offset)
@@ -243,7 +273,7 @@ class SlowLinkSession(Session):
         if offsets:
             spans = spans_of(here[1], offsets)
             log.error("%s: what group %s did not get whole has expired: %s", self.topic, self.group, spans)
-            self._expired.append(spans)
+            self._expired += spans.split(",")
             self._count("expired", len(offsets))
 
     def _keep(self) -> None:
@@ -270,24 +300,31 @@ class SlowLinkSession(Session):
         super()._given(consumer, given)
         try:
             known = owed_by(self._bootstrap, self.group, self.topic)
+            held = consumer.committed(given, timeout=TIMEOUT)
         except KafkaException as error:  # what escapes from a callback would be no exception
             self._unknown = error.args[0].str()
             return
-        self._joined = True
-        self._behind |= {one.partition for one in given}
-        for partition in (one.partition for one in given):
-            here = (self.topic, partition)
-            self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
-            if partition in self._acknowledged:
-                self._answered[partition] = self._acknowledged[partition]
-                self._link.owed.drop(here, range(self._answered[partition], END))  # did not go out
+        self._unknown = next((str(one.error) for one in held if one.error), "")
+        for one in held:
+            self._begin(one.partition, max(one.offset, self._acknowledged.get(one.partition, 0), 0), known)
         for partition, offset in self._claimed_paid:
             self._link.owed.pay((self.topic, partition), offset)
+
+    def _begin(self, partition: int, offset: int, known: Mapping[Block, bytes]) -> None:
+        """Begin with *partition* at *offset*: what was decided beyond it did not go out."""
+        here = (self.topic, partition)
+        self._ours.add(partition)
+        self._behind.add(partition)
+        self._link.owed.restore({block: sent for block, sent in known.items() if block[0] == here})
+        self._link.owed.drop(here, range(offset, END))
+        if offset:
+            self._answered[partition] = offset
 
     def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         super()._taken(consumer, taken)
         for partition in (one.partition for one in taken):
             self._answered.pop(partition, None)
+            self._ours.discard(partition)
             self._behind.discard(partition)
             self._link.leave((self.topic, partition))
             self._link.owed.forget((self.topic, partition))
@@ -304,9 +341,20 @@ def owed_by(bootstrap: str, group: str, topic: str) -> dict[Block, bytes]:
         block = (topic, int(partition)), int(first)
         if (value := message.value()) is None:
             found.pop(block, None)
-        else:
+            continue
+        try:
             found[block] = RECORD.decode(value)["sent"]
-    return found
+        except SchemaError as error:
+            log.warning("%s: what group %s is owed cannot be read: %s", OWED, group, error)
+    return {block: sent for block, sent in found.items() if block[1] % BLOCK == 0}
+
+
+def _pieces(wanted: Mapping[Place, Sent]) -> Iterator[tuple[Partition, range]]:
+    """Yield what is *wanted* in runs of at most `PIECE` offsets."""
+    for here in dict.fromkeys(partition for partition, _ in wanted):
+        for run in ranges(offset for partition, offset in wanted if partition == here):
+            for first in run[::PIECE]:
+                yield here, range(first, min(first + PIECE, run.stop))
 
 
 def spans_of(partition: int, offsets: list[int]) -> str:

@@ -10,16 +10,18 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nightwire.core.subscriptions import FlowRecord, FlowTable, append_flow, read_flow_table
+from nightwire.core.subscriptions import MOST_NAMES, FlowRecord, FlowTable, append_flow, read_flow_table
 from nightwire.directory.gate import Gate
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import RefusedError, body_of
 from nightwire.schemas.topics import check_name
 
-MAX_FLOW = 128 << 10
+MAX_FLOW = 32 << 10
 """Longest record of a flow. [byte]"""
 MOST_OWN = 50
-"""Most names of flows that somebody has who may not write `flows`, which holds a thousand."""
+"""Most names of flows that somebody has who may not write `flows`."""
+MOST_OWNERS = MOST_NAMES - 100
+"""Most names of all of these: operators find room."""
 
 _writing = Lock()
 """Whose a flow is, is looked up and written as one."""
@@ -42,10 +44,13 @@ def flow_endpoints(
 
 
 async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
-    """Answer with the flows of who asks, and their versions; with all where Kafka asks nobody."""
-    login = await gate.may_read(http)
+    """Answer with the flows of who asks, and their versions; with all where Kafka asks nobody.
+
+    They name secrets, such as the address of a chat: other machines do not read them there.
+    """
+    who = await _writer(gate, http)
     table = await run_in_threadpool(read_flow_table, bootstrap)
-    mine = [one for one in table.held.values() if login is None or one[0].made_by == login.name]
+    mine = [one for one in table.held.values() if who in (None, one[0].made_by)]
     said = [(asdict(record) | {"made": record.made.isoformat()}, version) for record, version in mine]
     return JSONResponse({"flows": said})
 
@@ -85,9 +90,11 @@ def check_own(table: FlowTable, who: str, name: str) -> None:
     """Do nothing where flow *name* is, or may become, one of *who*.
 
     Raises:
-        RefusedError: It is another's, or he has too many.
+        RefusedError: It is another's, he has too many, or there are too many.
     """
     if table.owners.get(name, who) != who:
         raise RefusedError(403, f"flow {name} is another's, or was: take another name")
     if name not in table.owners and [*table.owners.values()].count(who) >= MOST_OWN:
         raise RefusedError(403, f"{who} has made flows of {MOST_OWN} names: change one of these")
+    if name not in table.owners and len(table.owners) >= MOST_OWNERS:
+        raise RefusedError(403, f"{MOST_OWNERS} names of flows are taken: the operator ends some")

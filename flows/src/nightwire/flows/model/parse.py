@@ -19,6 +19,10 @@ MAX_TEXT = 256 << 10
 """Longest text. [byte]"""
 MOST = 100
 """Most sources, and most stones, of a flow: each terminal is a thread of the worker."""
+MOST_DOTS = 500
+"""Most dots of a line: the time that a dotted key takes grows with their square."""
+MOST_SAID = 20, 500
+"""Most objections that are said, and most characters of each."""
 SOURCE_KEYS = {"topic", "survey", "begin", "at"}
 
 
@@ -53,8 +57,10 @@ class Objections(list[str]):
 
     def raise_any(self) -> None:
         """Raise FlowError where there are some."""
+        most, length = MOST_SAID
+        more = [f"and {len(self) - most} more"] if len(self) > most else []
         if self:
-            raise FlowError(list(self))
+            raise FlowError([*(one[:length] for one in self[:most]), *more])
 
 
 def parse(text: str) -> Flow:
@@ -65,6 +71,8 @@ def parse(text: str) -> Flow:
     """
     if len(text) > MAX_TEXT:
         raise FlowError([f"the text has {len(text)} characters, the limit is {MAX_TEXT}"])
+    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+        raise FlowError([f"no TOML: a line has more than {MOST_DOTS} dots"])
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # numbers of 5000 digits, lists in lists in lists
@@ -93,6 +101,7 @@ def _tables(
         return {}
     if len(tables) > MOST:
         wrong.add(lines.of(kind), f"{len(tables)} {kind} are too many: {MOST} at most")
+        return {}
     for name, table in tables.items():
         where = lines.of(f"{kind}.{name}", "") if isinstance(table, dict) else lines.of(kind, name)
         if not NAME.fullmatch(name):
