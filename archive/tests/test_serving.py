@@ -125,6 +125,8 @@ def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
         ("/sim/alerts/42?as=xml", 400, "as=xml"),
         ("/sim/alerts/42?limit=x", 400, "limit=x"),
         ("/sim/alerts/42?columns=nothing", 400, "nothing"),
+        ("/sim/alerts/42?columns=distance", 400, "distance"),
+        ("/sim/alerts/42?columns=p", 400, "p"),
         ("/query?sql=DELETE FROM sim", 400, "nothing is written"),
         ("/query?sql=SELECT FROM", 400, "LINE 1"),
         ("/query", 400, "SELECT"),
@@ -137,6 +139,25 @@ def test_what_cannot_be_answered_is_refused_by_name(
 ) -> None:
     answer = http.get(path)
     assert (answer.status_code, why in answer.json()["message"]) == (status, True), answer.text
+
+
+def test_a_cone_of_the_whole_sky_is_not_read_into_memory(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightwire.archive.serving.app.MOST_LOOKED", 200)
+    answer = http.get("/sim/cone?ra=11&dec=0&radius=180")
+    assert (answer.status_code, "ask for a smaller radius" in answer.text) == (400, True), answer.text
+    document = parse(io.BytesIO(http.get("/sim/scs?RA=11&DEC=0&SR=180").content))
+    assert [info.name for info in document.infos] == ["Error"]
+
+
+def test_a_question_that_hears_no_interrupt_is_killed(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 0.5)
+    answer = http.get("/query?sql=SELECT length(repeat('x', 3000000000))")
+    assert (answer.status_code, "no answer within 0.5 s" in answer.text) == (400, True), answer.text
+    assert http.get("/query?sql=SELECT count(*) AS n FROM sim").json() == [{"n": 298}]
 
 
 def test_who_has_no_password_is_not_answered(archived: Archive, tmp_path: Path) -> None:
