@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightwire.archive.asking.cone import Cone
+from nightwire.archive.asking.cone import MOST_RANGES, Cone, joined
 from nightwire.archive.asking.engine import Engine, source
 from nightwire.archive.asking.file_list import FileList
 from nightwire.archive.asking.sorted_files import SortedFiles
@@ -152,12 +152,10 @@ class SurveyTables:
         files = self.alerts.within("_healpix_29", min(pixels, default=0), max(pixels, default=0), **folders)
         ours = {"distance"} & {*found.schema.names}
         names = ", ".join(quoted(one) for one in columns if one not in ours)
-        there = f"IN ({', '.join(map(str, pixels or [-2]))})"
-        if len(pixels) > MANY:  # groups of rows are passed over by the bounds alone
-            there = f"BETWEEN {min(pixels)} AND {max(pixels)} AND _healpix_29 {there}"
+        there = _at(sorted(pixels) or [-2])
         rows = self._engine.rows(
             f'SELECT partition AS "#p", "offset" AS "#o", {names} '  # noqa: S608 (names, quoted)
-            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 {there}"
+            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE {there}"
         )
         known = {place: n for n, place in enumerate(_places(rows, "#p", "#o"))}
         at = pa.array([known.get(one) for one in _places(found)], pa.int64())
@@ -206,6 +204,15 @@ class SurveyTables:
                 break
             found = first if found is None or first is None else min(found, first)
         return found
+
+
+def _at(pixels: Sequence[int]) -> str:
+    """Return SQL that holds for *pixels*, which are in order; of many, for some between, too."""
+    if len(pixels) <= MANY:
+        return f"_healpix_29 IN ({', '.join(map(str, pixels))})"
+    ranges = joined([(one, one) for one in pixels], MOST_RANGES)
+    within = " OR ".join(f"_healpix_29 BETWEEN {low} AND {high}" for low, high in ranges)
+    return f"_healpix_29 BETWEEN {pixels[0]} AND {pixels[-1]} AND ({within})"
 
 
 def quoted(column: str) -> str:
