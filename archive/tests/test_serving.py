@@ -4,6 +4,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -157,7 +158,15 @@ def test_a_question_that_hears_no_interrupt_is_killed(
     monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 0.5)
     answer = http.get("/query?sql=SELECT length(repeat('x', 3000000000))")
     assert (answer.status_code, "no answer within 0.5 s" in answer.text) == (400, True), answer.text
-    assert http.get("/query?sql=SELECT count(*) AS n FROM sim").json() == [{"n": 298}]
+
+
+def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 1.0)
+    monkeypatch.setattr("nightwire.archive.asking.questions.PATIENCE", 0.0)
+    slow = "/query?sql=SELECT count(*) FROM range(1000000000) a, range(1000) b"
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: http.get(slow).status_code, range(3)))
+    assert sorted(found) == [400, 400, 503]
 
 
 def test_who_has_no_password_is_not_answered(archived: Archive, tmp_path: Path) -> None:
