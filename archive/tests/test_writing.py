@@ -97,6 +97,26 @@ def test_a_later_version_widens_the_table(tmp_path: Path) -> None:
         assert found.decode(whole).alert["verdict"] == "real"
 
 
+def test_fields_that_differ_in_capitals_alone_get_columns_of_their_own(tmp_path: Path) -> None:
+    """Delta and SQL know no capitals: such a table would take no rows."""
+
+    def named(*names: str) -> Codec:
+        more = [{"name": name, "type": ["null", "string"], "default": None} for name in names]
+        return Codec(CODEC.schema | {"fields": [*CODEC.schema["fields"], *more]})
+
+    fields = {1: ("Grade",), 2: ("grade", "Grade", "Flux", "flux"), 3: ("GRADE",)}
+    codecs = {f"v20000{n}": named(*names) for n, names in fields.items()}
+    tables = writer(tmp_path, Known(**codecs))
+    for n, names in fields.items():
+        value = codecs[f"v20000{n}"].encode(alert(n) | {name: name for name in names})
+        put(tables, record(n - 1, frame(200_000 + n, value)))
+    found = tables.alerts.refreshed()
+    assert found is not None
+    for n, row in enumerate(found.to_pyarrow_table().sort_by("offset").to_pylist(), 1):
+        assert {*fields[n]} <= {value for value in row.values() if isinstance(value, str)}
+    assert ids(tmp_path) == ["1", "2", "3"]
+
+
 def test_a_field_that_becomes_something_else_gets_a_column_beside(tmp_path: Path) -> None:
     def changed(kind: str) -> Codec:
         fields = [*CODEC.schema["fields"], {"name": "grade", "type": ["null", kind], "default": None}]

@@ -192,7 +192,8 @@ def _page(http: Request, found: Any) -> Response:
     """Answer with a page of *found*, in the form that is asked for."""
     form = http.query_params.get("as", "json")
     if form not in FORMS:
-        raise RefusedError(400, f"as={form}: there are {', '.join((*FORMS, 'avro'))}")
+        whole = "; whole alerts (avro) are had by id and by object"
+        raise RefusedError(400, f"as={form}: there are {', '.join(FORMS)}{whole}")
     media_type, make = FORMS[form]
     return Response(make(_rows(http, found)), media_type=media_type, headers=_link(http, found))
 
@@ -202,7 +203,8 @@ def _rows(http: Request, found: Any) -> Any:
 
 
 def _limit(http: Request) -> int:
-    return min(_whole_number(http, "limit", PAGE), MOST)
+    most = MOST_RECORDS if http.query_params.get("as") == "avro" else MOST
+    return min(_whole_number(http, "limit", PAGE), most)
 
 
 def _link(http: Request, found: Any) -> dict[str, str]:

@@ -137,7 +137,7 @@ def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
         for record in records:
             inner = inner.setdefault(record, {})
         inner[leaf] = column.cast(kind)
-    return {_free(name, taken): _struct(found) for name, found in tree.items()}
+    return _distinct({_free(name, taken): _struct(found) for name, found in tree.items()})
 
 
 def _free(name: str, taken: frozenset[str]) -> str:
@@ -166,16 +166,18 @@ def fitted(rows: Any, known: Any) -> Any:
     """Return *rows* so that a table of the schema *known* takes them.
 
     A field that has become something else, a number a text, gets a column beside the old one:
-    ``flags_string``.
+    ``flags_string``; one that differs from another in its capitals, ``Flags_``.
     """
     columns = zip(rows.schema.names, rows.combine_chunks().columns, strict=True)
     parts = [_fitted(name, column, known) for name, column in columns]
-    return pa.table(dict(parts))
+    return pa.table(_distinct(dict(parts)))
 
 
 def _fitted(name: str, column: Any, known: Any) -> tuple[str, Any]:
     """Return a column, and its name among the fields *known* of a schema or a struct."""
     at = known.get_field_index(name)
+    if at < 0 and name.lower() in {one.name.lower() for one in known}:
+        return _fitted(f"{name}_", column, known)
     kind = column.type if at < 0 else known.field(at).type
     if kind == column.type:
         return name, column
