@@ -142,22 +142,20 @@ def test_what_cannot_be_answered_is_refused_by_name(
     assert (answer.status_code, why in answer.json()["message"]) == (status, True), answer.text
 
 
-def test_a_cone_of_the_whole_sky_is_not_read_into_memory(
-    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("bound", "value", "path", "why"),
+    [
+        ("MOST_LOOKED", 200, "/sim/cone?ra=11&dec=0&radius=180", "ask for a smaller radius"),
+        ("LIMIT", 0.5, "/query?sql=SELECT length(repeat('x', 3000000000))", "no answer within 0.5 s"),
+    ],
+)
+def test_what_would_take_too_much_is_refused(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, path: str, why: str
 ) -> None:
-    monkeypatch.setattr("nightwire.archive.serving.app.MOST_LOOKED", 200)
-    answer = http.get("/sim/cone?ra=11&dec=0&radius=180")
-    assert (answer.status_code, "ask for a smaller radius" in answer.text) == (400, True), answer.text
-    document = parse(io.BytesIO(http.get("/sim/scs?RA=11&DEC=0&SR=180").content))
-    assert [info.name for info in document.infos] == ["Error"]
-
-
-def test_a_question_that_hears_no_interrupt_is_killed(
-    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 0.5)
-    answer = http.get("/query?sql=SELECT length(repeat('x', 3000000000))")
-    assert (answer.status_code, "no answer within 0.5 s" in answer.text) == (400, True), answer.text
+    """The whole sky is not read into memory; what hears no interrupt is killed."""
+    monkeypatch.setattr(f"nightwire.archive.serving.app.{bound}", value)
+    answer = http.get(path)
+    assert (answer.status_code, why in answer.text) == (400, True), answer.text
 
 
 def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:

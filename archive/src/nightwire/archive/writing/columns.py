@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from astropy import units
-from astropy.coordinates import Latitude, Longitude
-from cdshealpix.nested import lonlat_to_healpix
 
 from nightwire.schemas import AlertTable, Codec, SchemaError, Survey
+from nightwire.schemas.survey_model import healpix as pixels_at
 
 TEXTS = ("id", "object_id", "solar_system_id", "band")
 NUMBERS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
@@ -102,9 +100,7 @@ def healpix(ra: Any, dec: Any) -> Any:
     longitude, latitude = (np.asarray(one.to_numpy(zero_copy_only=False), float) for one in (ra, dec))
     known = np.isfinite(longitude) & (np.abs(latitude) <= 90.0)
     found = np.full(len(longitude), NOWHERE, np.int64)
-    if known.any():
-        at = Longitude(longitude[known], units.deg), Latitude(latitude[known], units.deg)
-        found[known] = lonlat_to_healpix(*at, ORDER).astype(np.int64)
+    found[known] = pixels_at(longitude[known], latitude[known], ORDER)
     return pa.array(found)
 
 
