@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -109,7 +108,6 @@ class Archive:
         radius: float,
         survey: str | None = None,
         columns: Sequence[str] = CHOSEN,
-        nights: tuple[date, date] | None = None,
         most: int | None = None,
     ) -> Any:
         """Return the rows of the alerts within *radius* [deg] of a position [deg, ICRS].
@@ -120,7 +118,7 @@ class Archive:
         Raises:
             ArchiveError: There is no such survey, the numbers are no cone, or it is too large.
         """
-        return self.of(survey).cone(Cone(ra, dec, radius), columns, nights, most)
+        return self.of(survey).cone(Cone(ra, dec, radius), columns, most)
 
     def query(self, sql: str, *, limit: float = LIMIT) -> Any:
         """Return the answer to a SELECT over ``lsst``, ``lsst_packets`` and so on.

@@ -64,10 +64,15 @@ class Questions:
         except Empty:
             raise BusyError(f"{AT_ONCE} questions are being answered: ask again later") from None
         try:
-            worker = worker or _Worker(self._place)
+            if worker is None or not worker.is_alive:
+                worker = _Worker(self._place)
             return worker.answer(sql, views, most, limit, most_bytes)
+        except (EOFError, OSError) as error:
+            if worker is not None:
+                worker.kill()
+            raise QuestionError("it took too much memory: ask for fewer rows, or shorter ones") from error
         finally:
-            self._idle.put(worker if worker is not None and worker.is_alive else None)
+            self._idle.put(worker)
 
     def close(self) -> None:
         """End the processes that answer nobody."""
@@ -92,18 +97,11 @@ class _Worker:
         return self._process.is_alive()
 
     def answer(self, sql: str, views: Mapping[str, str], most: int, limit: float, most_bytes: int) -> Any:
-        try:
-            self._pipe.send((views, sql, {"most": most, "limit": limit, "most_bytes": most_bytes}))
-            if not self._pipe.poll(limit + GRACE):
-                self.kill()
-                raise too_late(limit)
-            found = self._pipe.recv()
-        except (EOFError, OSError) as error:
+        self._pipe.send((views, sql, {"most": most, "limit": limit, "most_bytes": most_bytes}))
+        if not self._pipe.poll(limit + GRACE):
             self.kill()
-            raise QuestionError(
-                "the question took too much memory: ask for fewer rows, or shorter ones"
-            ) from error
-        if isinstance(found, str):
+            raise too_late(limit)
+        if isinstance(found := self._pipe.recv(), str):
             raise QuestionError(found)
         return found
 

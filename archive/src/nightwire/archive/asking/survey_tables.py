@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -95,19 +95,12 @@ class SurveyTables:
         found = self._indexed(files, "key", [(key, key)], [*names] if names <= {*OURS} else OURS)
         return self._chosen(found.sort_by(IN_TIME), columns)
 
-    def cone(
-        self,
-        cone: Cone,
-        columns: Sequence[str],
-        nights: tuple[date, date] | None = None,
-        most: int | None = None,
-    ) -> Any:
+    def cone(self, cone: Cone, columns: Sequence[str], most: int | None = None) -> Any:
         """Return the alerts within a cone, the nearest first, with their ``distance``. [deg]
 
         Args:
             cone: Where.
             columns: What is wanted; ``*`` is all.
-            nights: The first and the last night; None for all.
             most: Most alerts that are looked at; None for any.
 
         Raises:
@@ -117,12 +110,8 @@ class SurveyTables:
         files = self.index.within("_healpix_29", ranges[0][0], ranges[-1][1], kind=["place"])
         found = self._indexed(files, "_healpix_29", ranges, most=most)
         found = found.append_column("distance", cone.distances(found.column("ra"), found.column("dec")))
-        kept = pc.less_equal(found.column("distance"), cone.radius)
-        if nights is not None:
-            night = found.column("night")
-            kept = pc.and_(kept, pc.and_(pc.greater_equal(night, nights[0]), pc.less_equal(night, nights[1])))
-        nearest = found.filter(kept).sort_by([("distance", "ascending"), *IN_TIME])
-        return self._chosen(nearest, [*columns, "distance"])
+        near = found.filter(pc.less_equal(found.column("distance"), cone.radius))
+        return self._chosen(near.sort_by([("distance", "ascending"), *IN_TIME]), [*columns, "distance"])
 
     def _indexed(
         self,
