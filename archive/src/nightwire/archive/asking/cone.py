@@ -56,8 +56,8 @@ class Cone:
             ra: Right ascensions, an Arrow array. [deg]
             dec: Declinations. [deg]
         """
-        places = (np.asarray(one, float) for one in (ra, dec))
-        return pa.array(separations(self.ra, self.dec, *places) / 3600.0)
+        centre, others = np.array([self.ra, self.dec]), [np.asarray(one, float) for one in (ra, dec)]
+        return pa.array(separations(centre[:1], centre[1:], others[0], others[1]) / 3600.0)
 
     @property
     def ranges(self) -> list[Range]:
