@@ -5,7 +5,7 @@ import re
 import signal
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,13 +27,14 @@ from nightwire.core.kafka import (
     read_to_end,
     watermarks,
 )
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import Stop, free_port
 from nightwire.core.stack import Broker
 from nightwire.filters.admission.catalog import _record
 from nightwire.filters.cli.commands import filter_
 from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
-from nightwire.filters.engine.backfill_runner import BackfillRunner
+from nightwire.filters.engine.backfill_runner import BackfillRunner, find_start
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.model.compilation import compile_request
 from nightwire.schemas import Codec, derived_schema, records, sim_alert_schema
@@ -76,6 +77,15 @@ def forget(bootstrap: str) -> dict[int, int]:
         done.result(30)
     reader.close()
     return lows
+
+
+def check_a_backfill_of_what_is_all_forgotten(kafka: str, url: str, low: int) -> None:
+    """It lies before what Kafka has: the archive gives it, or it is said to have expired."""
+    until = {("alerts.sim", 0): low - 1}
+    with closing(ArchiveClient(url)) as past:
+        found = find_start(kafka, 0, until, past)
+    assert (found.first, found.kept) == ({("alerts.sim", 0): 0}, None)
+    assert find_start(kafka, 0, until).kept is not None
 
 
 def check_stamps_of(number: int, kafka: str, registry: str) -> None:
@@ -157,6 +167,7 @@ def test_a_reader_goes_on_from_the_archive_into_kafka(
                 found = [(one.partition, one.offset, one.alert["diaSourceId"], alerts.way) for one in alerts]
                 assert alerts.expired == 0
             check_a_filter_on_the_last_night(kafka, registry)
+            check_a_backfill_of_what_is_all_forgotten(kafka, url, lows[0])
             check_a_backfill_of_all(kafka, registry, url, tmp_path / "engine")
             check_stamps_of(next(one[2] for one in found if one[:2] == (0, 0)), kafka, registry)
             child.send_signal(signal.SIGTERM)

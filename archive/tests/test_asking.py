@@ -80,14 +80,6 @@ def test_ranges_are_joined_at_the_smallest_gaps() -> None:
     assert joined([(0, 1), (2, 3)], 32) == [(0, 3)]
 
 
-def test_nights_bound_a_cone(archived: Archive) -> None:
-    from datetime import date
-
-    one, other = date(2025, 11, 21), date(2025, 11, 20)
-    assert len(archived.cone(11, -20.25, 5, nights=(one, one))) == len(archived.cone(11, -20.25, 5)) > 0
-    assert len(archived.cone(11, -20.25, 5, nights=(other, other))) == 0
-
-
 @pytest.mark.parametrize(
     ("sql", "why"),
     [

@@ -3,12 +3,24 @@
 import pytest
 
 from archive.tests.conftest import URL, Known, put, record
+from archive.tests.test_serving import answering
 from nightwire.archive import Archive, ArchiveError
 from nightwire.archive.storage import FencedError, Place, record_rows
 from nightwire.archive.upkeep import Retention, keep_up
 from nightwire.archive.writing import SurveyWriter
+from nightwire.core.runtime import free_port
+from nightwire.schemas.serving import KafkaAccess
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
+
+
+def test_a_store_that_is_away_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who reads on in the archive waits, and does not pass over what lies there."""
+    away = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}", "AWS_REGION": "us-east-1"}
+    for name, value in (away | {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}).items():
+        monkeypatch.setenv(name, value)
+    with Archive(URL) as found, answering(found, KafkaAccess({})) as http:
+        assert http.get("/sim/records/0").status_code == 503
 
 
 def test_a_bucket_holds_what_a_folder_holds(bucket: Place) -> None:

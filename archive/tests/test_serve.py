@@ -59,7 +59,7 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
     folder.mkdir()
     Writer(producer(kafka)).write("alerts.sim", b"no alert", key=b"x")
     words = ("--every", "200ms", "--batch", "300kB", "--port")
-    for round_ in range(5):
+    for round_ in range(3):
         simulate(kafka, 600 * round_ + 1, 600 * (round_ + 1) + 1)
         with serving(folder, kafka, registry, *words, str(free_port())) as child:
             time.sleep(1.5 + 2.5 * chance.random())  # killed at some moment, whatever it does
@@ -68,20 +68,20 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
     bad.write("alerts.sim", b"no alert", key=b"x")
     bad.flush()
     with serving(folder, kafka, registry, *words, str(free_port())) as child:
-        compared = await_archived(folder, kafka, 3001)
+        compared = await_archived(folder, kafka, 1801)
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 0, (folder.parent / "log").read_text()[-3000:]
     assert [one for one in compared if not one.same] == []
-    assert sum(one.unreadable for one in compared) == sum(one.records for one in compared) - 3000
+    assert sum(one.unreadable for one in compared) == sum(one.records for one in compared) - 1800
     with Archive(folder) as found:
         (row,) = found.query("SELECT count(*) AS n, count(DISTINCT id) AS ids FROM sim").to_pylist()
-        assert row == {"n": 3000, "ids": 3000}
+        assert row == {"n": 1800, "ids": 1800}
         assert len(found.object(10**6 + 7)) == 3
-        (whole,) = found.whole(2999)
-        assert found.decode(whole).alert["cutoutScience"] == (2999).to_bytes(8, "big") * 50
+        (whole,) = found.whole(1799)
+        assert found.decode(whole).alert["cutoutScience"] == (1799).to_bytes(8, "big") * 50
     accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
     assert discrepancies(accounts) == []
-    assert sum(one.delivered for one in accounts) == 3000
+    assert sum(one.delivered for one in accounts) == 1800
     dead = [one.value() for one in read_to_end(kafka, ["dead-letters"])]
     assert set(dead) == {b"no alert"}
     assert sum(one.dead_lettered for one in accounts) == sum(one.unreadable for one in compared)
@@ -154,12 +154,12 @@ def test_two_share_the_partitions_and_one_takes_over(
         serving(folder, kafka, registry, *words, str(free_port())) as one,
         serving(folder, kafka, registry, *words, str(free_port())) as other,
     ):
-        for turn in range(8):
+        for turn in range(5):
             simulate(kafka, 200 * turn + 1, 200 * turn + 201)
             time.sleep(1.0)  # both are at work meanwhile, and files are joined
         one.kill()
-        simulate(kafka, 1601, 1801)
-        compared = await_archived(folder, kafka, 1800)
+        simulate(kafka, 1001, 1201)
+        compared = await_archived(folder, kafka, 1200)
         assert other.poll() is None, (folder.parent / "log").read_text()[-3000:]
     assert [found for found in compared if not found.same or found.unreadable] == []
 

@@ -4,6 +4,7 @@ import io
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -125,6 +126,8 @@ def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
         ("/sim/alerts/42?as=xml", 400, "as=xml"),
         ("/sim/alerts/42?limit=x", 400, "limit=x"),
         ("/sim/alerts/42?columns=nothing", 400, "nothing"),
+        ("/sim/alerts/42?columns=distance", 400, "distance"),
+        ("/sim/alerts/42?columns=p", 400, "p"),
         ("/query?sql=DELETE FROM sim", 400, "nothing is written"),
         ("/query?sql=SELECT FROM", 400, "LINE 1"),
         ("/query", 400, "SELECT"),
@@ -137,6 +140,31 @@ def test_what_cannot_be_answered_is_refused_by_name(
 ) -> None:
     answer = http.get(path)
     assert (answer.status_code, why in answer.json()["message"]) == (status, True), answer.text
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "path", "why"),
+    [
+        ("MOST_LOOKED", 200, "/sim/cone?ra=11&dec=0&radius=180", "ask for a smaller radius"),
+        ("LIMIT", 0.5, "/query?sql=SELECT length(repeat('x', 3000000000))", "no answer within 0.5 s"),
+    ],
+)
+def test_what_would_take_too_much_is_refused(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, path: str, why: str
+) -> None:
+    """The whole sky is not read into memory; what hears no interrupt is killed."""
+    monkeypatch.setattr(f"nightwire.archive.serving.app.{bound}", value)
+    answer = http.get(path)
+    assert (answer.status_code, why in answer.text) == (400, True), answer.text
+
+
+def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 1.0)
+    monkeypatch.setattr("nightwire.archive.asking.questions.PATIENCE", 0.0)
+    slow = "/query?sql=SELECT count(*) FROM range(1000000000) a, range(1000) b"
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: http.get(slow).status_code, range(3)))
+    assert sorted(found) == [400, 400, 503]
 
 
 def test_who_has_no_password_is_not_answered(archived: Archive, tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader, BadRecord, TopicError
+from nightwire.consumers.source import ArchivedSource
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
 from nightwire.core.kafka import consumer, ensure_topics
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SchemaError, SchemaRegistry
 from nightwire.schemas.topics import TopicSettings
@@ -369,13 +371,18 @@ def test_what_expired_is_said_and_counted_and_it_goes_on_with_the_oldest(kafka: 
     assert reader.expired == 3
 
 
-def test_what_expires_under_way_is_counted_too(kafka: str, ten: str) -> None:
+@pytest.mark.parametrize("archive", [False, True])
+def test_what_expires_under_way_is_counted_too(kafka: str, ten: str, archive: bool) -> None:
+    """Of what no survey sends the archive has nothing, and is not waited for."""
     client: Consumer = consumer(kafka, enable_partition_eof=True)
-    source = RecordSource(client, Plan([ten], follow=False))
+    plan = Plan([ten], follow=False, since=timedelta(hours=1) if archive else None)
+    away = ArchiveClient(f"http://127.0.0.1:{free_port()}")
+    source = ArchivedSource(client, plan, away) if archive else RecordSource(client, plan)
     delete_before(kafka, ten, 5)
     source.assign({(ten, 0): StartOffset(1)}, {(ten, 0): 10})
     offsets = []
-    while not source.at_end:
+    deadline = time.monotonic() + WAIT
+    while not source.at_end and time.monotonic() < deadline:
         offsets += [message.offset() for message in source.take(100, 0.2)]
     source.close()
     assert offsets == [5, 6, 7, 8, 9]

@@ -275,7 +275,7 @@ def test_an_engine_without_a_sandbox_refuses_the_function_of_a_transform(request
 def test_a_refused_submission_leaves_the_owner_his_watchlist(requests: Requests, tmp_path: Path) -> None:
     store = CatalogueStore(tmp_path / "catalogues")
     keep_watchlist(store, {"owner": "me", "name": "mine", "watchlist": b"ra,dec\n1,2\n"})
-    before = store.current("me/mine")
+    before, held = store.current("me/mine"), store.kept("me/mine")
     known = Catalog(requests.bootstrap)
     service = SubmissionService(requests.bootstrap, "http://127.0.0.1:9", tmp_path, known, catalogues=store)
     for name in ("mine", "other"):
@@ -285,6 +285,7 @@ def test_a_refused_submission_leaves_the_owner_his_watchlist(requests: Requests,
         }  # fmt: skip
         assert not service.reply(records.REQUEST.decode(records.REQUEST.encode(asked)), "me")[0]
     assert (store.current("me/mine"), store.current("me/other")) == (before, None)
+    assert (store.kept("me/mine"), store.kept("me/other")) == (held, set())
     service.close()
 
 

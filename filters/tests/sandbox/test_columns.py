@@ -5,10 +5,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from filters.tests.helpers.sandboxed import LIMITS, columns, encoded
 from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
+from nightwire.filters.sandbox.alert_columns import AlertColumns, said_of
+from nightwire.filters.sandbox.protocol import PASSED, REJECTED
+from nightwire.schemas import AlertTable, survey
 
 ROWS = 40
 ALERT = "def keep(alert):\n    return "
@@ -115,6 +120,20 @@ def test_what_is_missing_does_not_pass(sandbox: Sandbox, batch: Any) -> None:
     assert passed.pop("history") == []  # none has any
     assert all(rows == list(range(30, ROWS)) for rows in passed.values()), passed
     assert all(map(math.isnan, found["alice/none"].rank))
+
+
+def test_whole_numbers_are_exact_beside_missing_ones() -> None:
+    numbers = pa.array([2**60 + 1, None, 7, -(2**60)])
+    batch = pa.RecordBatch.from_pydict({"n": numbers, "small": pa.array([5, None, 7, 8])})
+    alerts = AlertColumns(AlertTable(batch, survey("sim")))
+    found = alerts["n"]
+    assert np.isnan(found).tolist() == [False, True, False, False]
+    assert (found == 2**60 + 1).tolist() == [True, False, False, False]
+    assert not (found == 2**60).any()
+    assert np.isin(found, [2**60 + 1, 7]).tolist() == [True, False, True, False]
+    assert (alerts.frame("n")["n"] == 2**60 + 1).tolist() == [True, False, False, False]
+    assert said_of(found, 4) == (bytes([PASSED, REJECTED, PASSED, PASSED]), [2.0**60, 7.0, -(2.0**60)])
+    assert alerts["small"].dtype == np.float64
 
 
 def test_one_that_does_not_end_is_stopped_and_the_next_is_judged(sandbox: Sandbox, batch: Any) -> None:

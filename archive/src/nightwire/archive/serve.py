@@ -199,8 +199,11 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
 
     def look() -> None:
         while not stop.wait(asked.upkeep):
-            if fewer := keep_up(asked.place, asked.retention):
-                log.info("%d files fewer", fewer)
+            try:
+                if fewer := keep_up(asked.place, asked.retention):
+                    log.info("%d files fewer", fewer)
+            except Exception:  # the next look may find what is wrong mended
+                log.exception("files were not joined")
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)
     if asked.upkeep:

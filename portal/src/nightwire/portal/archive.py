@@ -74,10 +74,6 @@ class Archive:
             return None
         try:
             found, _ = self._whole.records((topic, partition), range(offset, offset + 1))
-        except httpx.HTTPStatusError as error:
-            if error.response.status_code in MISSING:
-                return None
-            raise ArchiveAwayError(f"{AWAY}: {error}") from error
         except httpx.HTTPError as error:
             raise ArchiveAwayError(f"{AWAY}: {error}") from error
         return found[0] if found else None

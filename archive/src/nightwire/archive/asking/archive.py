@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +9,7 @@ from typing import Any, Self
 from nightwire.archive.asking.cone import Cone
 from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
 from nightwire.archive.asking.light_curve import ATTRIBUTES, merged
+from nightwire.archive.asking.questions import Questions
 from nightwire.archive.asking.survey_tables import SurveyTables
 from nightwire.archive.storage import FOLDER, ArchiveError, KeptSchemas, Place, WholeRecord
 from nightwire.archive.writing import CANONICAL
@@ -33,13 +32,10 @@ class Archive:
 
     def __init__(self, url: str | Path) -> None:
         self.place = Place(url)
+        self._engine, self._questions = Engine(self.place), Questions(self.place)
         self._tables: dict[str, SurveyTables] = {}
         self._schemas = KeptSchemas(self.place)
         self._decoder = AlertDecoder(self._schemas)
-
-    @cached_property
-    def _engine(self) -> Engine:
-        return Engine(self.place)
 
     def __enter__(self) -> Self:
         return self
@@ -51,8 +47,8 @@ class Archive:
 
     def close(self) -> None:
         """Let go of what was opened."""
-        if "_engine" in vars(self):
-            self._engine.close()
+        self._engine.close()
+        self._questions.close()
 
     @property
     def surveys(self) -> list[str]:
@@ -112,35 +108,52 @@ class Archive:
         radius: float,
         survey: str | None = None,
         columns: Sequence[str] = CHOSEN,
-        nights: tuple[date, date] | None = None,
+        most: int | None = None,
     ) -> Any:
         """Return the rows of the alerts within *radius* [deg] of a position [deg, ICRS].
 
-        The nearest come first; ``distance`` [deg] is a further column.
+        The nearest come first; ``distance`` [deg] is a further column.  At *most* so many are
+        looked at.
 
         Raises:
-            ArchiveError: There is no such survey, or the numbers are no cone.
+            ArchiveError: There is no such survey, the numbers are no cone, or it is too large.
         """
-        return self.of(survey).cone(Cone(ra, dec, radius), columns, nights)
+        return self.of(survey).cone(Cone(ra, dec, radius), columns, most)
 
-    def query(
-        self, sql: str, *, most: int | None = None, limit: float = LIMIT, most_bytes: int | None = None
-    ) -> Any:
+    def query(self, sql: str, *, limit: float = LIMIT) -> Any:
         """Return the answer to a SELECT over ``lsst``, ``lsst_packets`` and so on.
 
         Args:
             sql: DuckDB's; nothing can be written.
-            most: Most rows; None for all.
             limit: Longest time. [s]
-            most_bytes: Most that the rows take in memory; None for any. [byte]
 
         Raises:
             QuestionError: It cannot be answered; the message names what and where.
         """
+        self._look_for(sql)
+        return self._engine.answer(sql, limit=limit)
+
+    def query_apart(self, sql: str, *, most: int, limit: float, most_bytes: int) -> Any:
+        """Return the same of a stranger's SELECT: by a process that is killed where it must be.
+
+        Args:
+            sql: DuckDB's.
+            most: Most rows.
+            limit: Longest time. [s]
+            most_bytes: Most that the rows take in memory. [byte]
+
+        Raises:
+            QuestionError: It cannot be answered; the message names what and where.
+            BusyError: Too many ask.
+        """
+        self._look_for(sql)
+        return self._questions.answer(sql, self._engine.views, most, limit, most_bytes)
+
+    def _look_for(self, sql: str) -> None:
+        """Find what was archived since, of the surveys that a question names."""
         for name in self.surveys:
             if re.search(rf"\b{re.escape(name)}(_packets)?\b", sql):
                 self.of(name)
-        return self._engine.answer(sql, most=most, limit=limit, most_bytes=most_bytes)
 
     def whole(self, alert_id: int | str, survey: str | None = None) -> list[WholeRecord]:
         """Return the whole alerts with an id, as they lay in Kafka, with their stamps."""

@@ -12,6 +12,7 @@ from astropy.coordinates import Latitude, Longitude
 from cdshealpix.nested import cone_search
 
 from nightwire.archive.storage import ArchiveError
+from nightwire.core.catalogues import separations
 
 ORDER = 29
 MOST_RANGES = 32
@@ -51,17 +52,12 @@ class Cone:
     def distances(self, ra: Any, dec: Any) -> Any:
         """Return the distance of each position from the centre. [deg]
 
-        By haversines, which keep their digits nearby.
-
         Args:
             ra: Right ascensions, an Arrow array. [deg]
             dec: Declinations. [deg]
         """
-        longitudes, latitudes = (np.radians(np.asarray(one, float)) for one in (ra, dec))
-        centre, height = math.radians(self.ra), math.radians(self.dec)
-        across = np.cos(height) * np.cos(latitudes) * np.sin((longitudes - centre) / 2) ** 2
-        found = np.sin((latitudes - height) / 2) ** 2 + across
-        return pa.array(np.degrees(2 * np.arcsin(np.sqrt(np.minimum(found, 1.0)))))
+        centre, others = np.array([self.ra, self.dec]), [np.asarray(one, float) for one in (ra, dec)]
+        return pa.array(separations(centre[:1], centre[1:], others[0], others[1]) / 3600.0)
 
     @property
     def ranges(self) -> list[Range]:

@@ -47,11 +47,13 @@ class Engine:
         ):
             self._connection.execute(f"SET {setting}")
         self._lock = threading.Lock()
+        self.views: dict[str, str] = {}
 
     def define(self, view: str, rows: str) -> None:
         """Let *view* be *rows*, a `source`."""
         with self._lock:
             self._connection.execute(f'CREATE OR REPLACE VIEW "{view}" AS FROM {rows}')
+            self.views = self.views | {view: rows}
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
         """Return the answer to a question of ours, an Arrow table.
@@ -100,9 +102,7 @@ class Engine:
                 chosen = found if most is None else found.limit(most)
                 return _gathered(chosen.to_arrow_reader(BATCH), most_bytes)
             except duckdb.InterruptException as error:
-                raise QuestionError(
-                    f"no answer within {limit:g} s: bound it by night or _healpix_29, or ask for fewer rows"
-                ) from error
+                raise too_late(limit) from error
             except (duckdb.Error, pa.ArrowException) as error:
                 raise QuestionError(str(error)) from error
             finally:
@@ -111,6 +111,13 @@ class Engine:
     def close(self) -> None:
         """Let go of it."""
         self._connection.close()
+
+
+def too_late(limit: float) -> QuestionError:
+    """Return what is said of a question that takes longer than *limit*. [s]"""
+    return QuestionError(
+        f"no answer within {limit:g} s: bound it by night or _healpix_29, or ask for fewer rows"
+    )
 
 
 def _gathered(batches: Any, most_bytes: int | None) -> Any:

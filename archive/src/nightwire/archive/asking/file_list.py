@@ -9,8 +9,6 @@ import pyarrow.compute as pc
 from nightwire.archive.storage import Table
 from nightwire.core.kafka import TopicPartition
 
-BYTES = "size_bytes"
-
 
 class FileList:
     """The files of a table, known by its version.
@@ -21,7 +19,7 @@ class FileList:
 
     def __init__(self, table: Table) -> None:
         self._table, self.version = table, -1
-        self._files: Any = pa.table({"path": pa.array([], pa.string()), BYTES: pa.array([], pa.int64())})
+        self._files: Any = pa.table({"path": pa.array([], pa.string())})
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the next offset of *partition* that the table has not; None for all."""
@@ -43,11 +41,6 @@ class FileList:
     def all(self) -> list[str]:
         """Return the addresses of all files."""
         return self._addresses(self._files)
-
-    @property
-    def size(self) -> int:
-        """Their length. [byte]"""
-        return int(pc.sum(self._files.column(BYTES)).as_py() or 0)
 
     def within(
         self, column: str, low: Any, high: Any, *, order: str = "", **folders: Collection[Any]

@@ -8,8 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from nightwire.archive.asking.engine import QuestionError
 from nightwire.archive.storage import Place
 
+Range = tuple[Any, Any]
+"""Least and greatest of a column."""
 MOST_KNOWN = 1024
 """Files whose groups are remembered: of ten million rows, 5 MB."""
 
@@ -34,7 +37,12 @@ class SortedFiles:
         self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
 
     def rows(
-        self, files: Sequence[str], column: str, ranges: Sequence[tuple[Any, Any]], names: Sequence[str]
+        self,
+        files: Sequence[str],
+        column: str,
+        ranges: Sequence[Range],
+        names: Sequence[str],
+        most: int | None = None,
     ) -> Any:
         """Return the rows whose *column* lies in one of *ranges*.
 
@@ -43,22 +51,41 @@ class SortedFiles:
             column: By which they are sorted.
             ranges: Least and greatest, both within.
             names: Columns of the answer.
+            most: Most rows that are read; None for any.
+
+        Raises:
+            QuestionError: It would be more.
         """
         wanted = list(dict.fromkeys([*names, column]))
-        found = [table for file in files if (table := self._read(file, column, ranges, wanted)) is not None]
+        places = {file: at for file in files if (at := self._within(file, column, ranges))}
+        if (
+            most is not None
+            and (count := sum(self._counted(file, column, places[file]) for file in places)) > most
+        ):
+            raise QuestionError(
+                f"up to {count:,} alerts would have to be looked at, {most:,} are: ask for a smaller radius"
+            )
+        found = [self._read(file, places[file], column, ranges, wanted) for file in places]
         return pa.concat_tables(found).select(list(names)) if found else None
 
-    def _read(self, file: str, column: str, ranges: Sequence[tuple[Any, Any]], names: list[str]) -> Any:
+    def _within(self, file: str, column: str, ranges: Sequence[Range]) -> list[int]:
+        """Return the groups that can have some."""
         groups = self._groups(file, column)
         apart = [
             pc.and_(pc.less_equal(groups.least, high), pc.greater_equal(groups.greatest, low))
             for low, high in ranges
         ]
-        wanted = [at for at, one in enumerate(_any(apart).to_pylist()) if one is not False]
-        if not wanted:
-            return None
-        with self._opened(file, groups.metadata) as opened:
-            table = opened.read_row_groups(wanted, names, use_threads=False)
+        return [at for at, one in enumerate(_any(apart).to_pylist()) if one is not False]
+
+    def _counted(self, file: str, column: str, places: Sequence[int]) -> int:
+        metadata = self._groups(file, column).metadata
+        return sum(metadata.row_group(at).num_rows for at in places)
+
+    def _read(
+        self, file: str, places: list[int], column: str, ranges: Sequence[Range], names: list[str]
+    ) -> Any:
+        with self._opened(file, self._groups(file, column).metadata) as opened:
+            table = opened.read_row_groups(places, names, use_threads=False)
         values = table.column(column)
         within = [pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low)) for low, high in ranges]
         return table.filter(_any(within))

@@ -1,14 +1,15 @@
 """The tables of one survey as they are asked: by id, by object, by place, by offset."""
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightwire.archive.asking.cone import Cone
+from nightwire.archive.asking.cone import MOST_RANGES, Cone, joined
 from nightwire.archive.asking.engine import Engine, source
 from nightwire.archive.asking.file_list import FileList
 from nightwire.archive.asking.sorted_files import SortedFiles
@@ -55,7 +56,7 @@ class SurveyTables:
             FileList(Table(place, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
         )
         self._files = SortedFiles(place)
-        self._looked = float("-inf")
+        self._lock, self._looked = threading.Lock(), float("-inf")
 
     def refresh(self, *, at_once: bool = False) -> None:
         """Look for what was archived since, unless that was done a moment ago.
@@ -66,11 +67,14 @@ class SurveyTables:
         Raises:
             StorageError: The store does not answer.
         """
-        if (now := time.monotonic()) - self._looked < FRESH and not at_once:
-            return
+        with self._lock:
+            if (now := time.monotonic()) - self._looked >= FRESH or at_once:
+                self._refresh()
+                self._looked = now
+
+    def _refresh(self) -> None:
         # what the index has is in the others by then, but for rows that are being written
         changed = [one.refresh() for one in (self.index, self.packets, self.alerts)]
-        self._looked = now
         for view, files, folders in (
             (self.survey, self.alerts, ALERT_FOLDERS),
             (f"{self.survey}_packets", self.packets, PACKET_FOLDERS),
@@ -91,24 +95,23 @@ class SurveyTables:
         found = self._indexed(files, "key", [(key, key)], [*names] if names <= {*OURS} else OURS)
         return self._chosen(found.sort_by(IN_TIME), columns)
 
-    def cone(self, cone: Cone, columns: Sequence[str], nights: tuple[date, date] | None = None) -> Any:
+    def cone(self, cone: Cone, columns: Sequence[str], most: int | None = None) -> Any:
         """Return the alerts within a cone, the nearest first, with their ``distance``. [deg]
 
         Args:
             cone: Where.
             columns: What is wanted; ``*`` is all.
-            nights: The first and the last night; None for all.
+            most: Most alerts that are looked at; None for any.
+
+        Raises:
+            QuestionError: There may be more.
         """
         ranges = cone.ranges
         files = self.index.within("_healpix_29", ranges[0][0], ranges[-1][1], kind=["place"])
-        found = self._indexed(files, "_healpix_29", ranges)
+        found = self._indexed(files, "_healpix_29", ranges, most=most)
         found = found.append_column("distance", cone.distances(found.column("ra"), found.column("dec")))
-        kept = pc.less_equal(found.column("distance"), cone.radius)
-        if nights is not None:
-            night = found.column("night")
-            kept = pc.and_(kept, pc.and_(pc.greater_equal(night, nights[0]), pc.less_equal(night, nights[1])))
-        nearest = found.filter(kept).sort_by([("distance", "ascending"), *IN_TIME])
-        return self._chosen(nearest, [*columns, "distance"])
+        near = found.filter(pc.less_equal(found.column("distance"), cone.radius))
+        return self._chosen(near.sort_by([("distance", "ascending"), *IN_TIME]), [*columns, "distance"])
 
     def _indexed(
         self,
@@ -116,9 +119,10 @@ class SurveyTables:
         column: str,
         ranges: Sequence[tuple[Any, Any]],
         names: Sequence[str] = OURS,
+        most: int | None = None,
     ) -> Any:
         """Return what the index has of the alerts whose *column* lies in one of *ranges*."""
-        found = self._files.rows(files, column, ranges, names)
+        found = self._files.rows(files, column, ranges, names, most)
         if found is not None:
             return found
         if not (there := self.index.all()[:1]):
@@ -135,18 +139,17 @@ class SurveyTables:
         folders = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
         pixels = pc.unique(found.column("_healpix_29")).to_pylist()
         files = self.alerts.within("_healpix_29", min(pixels, default=0), max(pixels, default=0), **folders)
-        names = ", ".join(quoted(one) for one in columns if one != "distance")
-        there = f"IN ({', '.join(map(str, pixels or [-2]))})"
-        if len(pixels) > MANY:
-            there = f"BETWEEN {min(pixels)} AND {max(pixels)}"
+        ours = {"distance"} & {*found.schema.names}
+        names = ", ".join(quoted(one) for one in columns if one not in ours)
+        there = _at(sorted(pixels) or [-2])
         rows = self._engine.rows(
-            f'SELECT partition AS p, "offset" AS o, {names} '  # noqa: S608 (names, quoted)
-            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE _healpix_29 {there}"
+            f'SELECT partition AS "#p", "offset" AS "#o", {names} '  # noqa: S608 (names, quoted)
+            f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE {there}"
         )
-        known = {place: n for n, place in enumerate(_places(rows, "p", "o"))}
+        known = {place: n for n, place in enumerate(_places(rows, "#p", "#o"))}
         at = pa.array([known.get(one) for one in _places(found)], pa.int64())
-        taken = rows.take(at.drop_null()).drop_columns(["p", "o"])
-        if "distance" not in columns:
+        taken = rows.take(at.drop_null()).drop_columns(["#p", "#o"])
+        if not ours & {*columns}:
             return taken
         return taken.append_column("distance", found.column("distance").filter(at.is_valid()))
 
@@ -190,6 +193,15 @@ class SurveyTables:
                 break
             found = first if found is None or first is None else min(found, first)
         return found
+
+
+def _at(pixels: Sequence[int]) -> str:
+    """Return SQL that holds for *pixels*, which are in order; of many, for some between, too."""
+    if len(pixels) <= MANY:
+        return f"_healpix_29 IN ({', '.join(map(str, pixels))})"
+    ranges = joined([(one, one) for one in pixels], MOST_RANGES)
+    within = " OR ".join(f"_healpix_29 BETWEEN {low} AND {high}" for low, high in ranges)
+    return f"_healpix_29 BETWEEN {pixels[0]} AND {pixels[-1]} AND ({within})"
 
 
 def quoted(column: str) -> str:

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from nightwire.archive.asking import FORMS, Archive, columns_in, containers, votable_error
+from nightwire.archive.asking import FORMS, Archive, BusyError, columns_in, containers, votable_error
 from nightwire.archive.serving.gate import check_reader
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
@@ -27,6 +27,8 @@ MOST_RECORDS = 500
 """Most whole records at once: of the largest, 150 MB."""
 MOST_BYTES = 64 << 20
 """Most that an answer to SQL takes in memory. [byte]"""
+MOST_LOOKED = 2_000_000
+"""Most rows that a cone is chosen of: of the index, 0.5 GB."""
 MAX_BODY = 64 << 10
 """Longest request. [byte]"""
 LIMIT = 30.0
@@ -67,7 +69,7 @@ async def _respond(
         response = await run_in_threadpool(_answered, archive, answer, http)
     except RefusedError as error:
         response = refusal(error.status, str(error))
-    except StorageError as error:
+    except (StorageError, BusyError, OSError) as error:
         response = refusal(503, str(error))
     except (ArchiveError, SchemaError) as error:
         response = refusal(400, str(error))
@@ -138,9 +140,8 @@ def light_curve(archive: Archive, http: Request) -> Any:
 def cone(archive: Archive, http: Request) -> Any:
     """Answer ``?ra=&dec=&radius=``. [deg]"""
     ra, dec, radius = (_number(http, name) for name in ("ra", "dec", "radius"))
-    return archive.cone(
-        ra, dec, radius, http.path_params["survey"], columns_in(http.query_params.get("columns"))
-    )
+    columns = columns_in(http.query_params.get("columns"))
+    return archive.cone(ra, dec, radius, http.path_params["survey"], columns, most=MOST_LOOKED)
 
 
 def simple_cone_search(archive: Archive, http: Request) -> Response:
@@ -148,7 +149,7 @@ def simple_cone_search(archive: Archive, http: Request) -> Response:
     asked = {name.upper(): value for name, value in http.query_params.items()}
     try:
         ra, dec, radius = (float(asked[name]) for name in ("RA", "DEC", "SR"))
-        found = archive.cone(ra, dec, radius, http.path_params["survey"])
+        found = archive.cone(ra, dec, radius, http.path_params["survey"], most=MOST_LOOKED)
         most = min(MOST, int(asked.get("MAXREC", PAGE)))
         body = FORMS["votable"][1](found.slice(0, 0 if radius == 0 else max(0, most)))
     except (KeyError, ValueError, ArchiveError) as error:
@@ -163,7 +164,7 @@ def query(archive: Archive, http: Request) -> Any:
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
     most = _whole_number(http, "start", 0) + _limit(http) + 1
-    return archive.query(sql, most=most, limit=LIMIT, most_bytes=MOST_BYTES)
+    return archive.query_apart(sql, most=most, limit=LIMIT, most_bytes=MOST_BYTES)
 
 
 def records(archive: Archive, http: Request) -> Response:
@@ -191,7 +192,8 @@ def _page(http: Request, found: Any) -> Response:
     """Answer with a page of *found*, in the form that is asked for."""
     form = http.query_params.get("as", "json")
     if form not in FORMS:
-        raise RefusedError(400, f"as={form}: there are {', '.join((*FORMS, 'avro'))}")
+        whole = "; whole alerts (avro) are had by id and by object"
+        raise RefusedError(400, f"as={form}: there are {', '.join(FORMS)}{whole}")
     media_type, make = FORMS[form]
     return Response(make(_rows(http, found)), media_type=media_type, headers=_link(http, found))
 
@@ -201,7 +203,8 @@ def _rows(http: Request, found: Any) -> Any:
 
 
 def _limit(http: Request) -> int:
-    return min(_whole_number(http, "limit", PAGE), MOST)
+    most = MOST_RECORDS if http.query_params.get("as") == "avro" else MOST
+    return min(_whole_number(http, "limit", PAGE), most)
 
 
 def _link(http: Request, found: Any) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Where rows lie: Delta tables in a folder or a bucket, whole records, schemas."""
 
-from nightwire.archive.storage.place import ArchiveError, Place
+from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.archive.storage.records import (
     LATEST,
     SCHEMA,
@@ -17,7 +17,6 @@ from nightwire.archive.storage.table import (
     PACKETS,
     FencedError,
     Span,
-    StorageError,
     Table,
 )
 

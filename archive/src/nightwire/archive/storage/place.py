@@ -15,6 +15,10 @@ class ArchiveError(MendableError):
     """The archive cannot do what was asked; the message says why, and what to do."""
 
 
+class StorageError(ArchiveError):
+    """The disk is full, or the store does not answer: nothing was committed, ask again later."""
+
+
 class Place:
     """A folder, or a prefix in a bucket.
 
@@ -65,11 +69,17 @@ class Place:
         return self.url.removeprefix("s3://")
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in the archive, sorted."""
+        """Return the names of the folders in the archive, sorted.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
         try:
             found = self.files.ls(self.root, detail=True)
-        except (FileNotFoundError, OSError):
+        except FileNotFoundError:
             return []
+        except OSError as error:
+            raise StorageError(f"{self}: {error}") from error
         names = (str(one["name"]).rsplit("/", 1)[-1] for one in found if one["type"] == "directory")
         return sorted(names)
 

@@ -24,17 +24,13 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from nightwire.archive.storage.file_runs import FILE_SIZE, Run, runs
-from nightwire.archive.storage.place import ArchiveError, Place
+from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.archive")
 
 ATTEMPTS = 20
 """How often a commit is tried that others were before."""
-
-
-class StorageError(ArchiveError):
-    """The disk is full, or the store does not answer: nothing was committed, ask again later."""
 
 
 class FencedError(ArchiveError):

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from astropy import units
-from astropy.coordinates import Latitude, Longitude
-from cdshealpix.nested import lonlat_to_healpix
 
 from nightwire.schemas import AlertTable, Codec, SchemaError, Survey
+from nightwire.schemas.survey_model import healpix as pixels_at
 
 TEXTS = ("id", "object_id", "solar_system_id", "band")
 NUMBERS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
@@ -102,9 +100,7 @@ def healpix(ra: Any, dec: Any) -> Any:
     longitude, latitude = (np.asarray(one.to_numpy(zero_copy_only=False), float) for one in (ra, dec))
     known = np.isfinite(longitude) & (np.abs(latitude) <= 90.0)
     found = np.full(len(longitude), NOWHERE, np.int64)
-    if known.any():
-        at = Longitude(longitude[known], units.deg), Latitude(latitude[known], units.deg)
-        found[known] = lonlat_to_healpix(*at, ORDER).astype(np.int64)
+    found[known] = pixels_at(longitude[known], latitude[known], ORDER)
     return pa.array(found)
 
 
@@ -137,7 +133,7 @@ def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
         for record in records:
             inner = inner.setdefault(record, {})
         inner[leaf] = column.cast(kind)
-    return {_free(name, taken): _struct(found) for name, found in tree.items()}
+    return _distinct({_free(name, taken): _struct(found) for name, found in tree.items()})
 
 
 def _free(name: str, taken: frozenset[str]) -> str:
@@ -166,16 +162,18 @@ def fitted(rows: Any, known: Any) -> Any:
     """Return *rows* so that a table of the schema *known* takes them.
 
     A field that has become something else, a number a text, gets a column beside the old one:
-    ``flags_string``.
+    ``flags_string``; one that differs from another in its capitals, ``Flags_``.
     """
     columns = zip(rows.schema.names, rows.combine_chunks().columns, strict=True)
     parts = [_fitted(name, column, known) for name, column in columns]
-    return pa.table(dict(parts))
+    return pa.table(_distinct(dict(parts)))
 
 
 def _fitted(name: str, column: Any, known: Any) -> tuple[str, Any]:
     """Return a column, and its name among the fields *known* of a schema or a struct."""
     at = known.get_field_index(name)
+    if at < 0 and name.lower() in {one.name.lower() for one in known}:
+        return _fitted(f"{name}_", column, known)
     kind = column.type if at < 0 else known.field(at).type
     if kind == column.type:
         return name, column

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 import httpx
 from confluent_kafka import Consumer, Message
 
+from nightwire.consumers.alert import ALERTS
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import RecordSource
 from nightwire.consumers.source.start_offsets import StartOffset
@@ -44,7 +45,7 @@ class ArchivedSource(RecordSource):
         found = super().initial_offsets(held)
         since = milliseconds(self._plan.since or datetime.now(UTC), datetime.now(UTC))
         for one, marks in held.items():
-            if one[0].startswith("alerts.") and found[one] == marks.low > 0:
+            if one[0].startswith(ALERTS) and found[one] == marks.low > 0:
                 try:
                     first = self._archive.first_since(one, since)
                 except httpx.HTTPError as error:
@@ -110,7 +111,10 @@ class ArchivedSource(RecordSource):
         super().assign({partition: start}, {partition: max(wanted.stop, self._limits.get(partition, 0))})
 
     def _resume_at_oldest(self, partition: TopicPartition) -> None:
-        """Let the archive give what Kafka has deleted meanwhile."""
+        """Let the archive give what Kafka has deleted meanwhile, of what surveys send."""
+        if not partition[0].startswith(ALERTS):
+            super()._resume_at_oldest(partition)
+            return
         low = self.watermarks([partition])[partition].low
         self.unassign(partition)
         self._past.append((partition, range(self._next.pop(partition), low)))

@@ -13,7 +13,7 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -118,8 +118,8 @@ class CatalogueStore:
 
     def versions(self, name: str) -> list[Description]:
         """Return what is known of all versions of a catalogue that are kept, the oldest first."""
-        folders = (one for one in self._home(name).glob("*") if VERSION.fullmatch(one.name))
-        return sorted((Description.of(one) for one in folders), key=lambda one: one.added)
+        found = (Description.of(self._home(name) / one) for one in self.kept(name))
+        return sorted(found, key=lambda one: one.added)
 
     def remove(self, name: str, *, old: bool = False) -> int:
         """Remove a catalogue, or its *old* versions alone; return how many versions that were.
@@ -157,16 +157,26 @@ class CatalogueStore:
         except NameError_ as error:
             raise CatalogueError(str(error)) from error
 
-    def use(self, name: str, version: str | None) -> None:
-        """Let filters that are submitted from now on get a version that is kept; None: none.
+    def kept(self, name: str) -> frozenset[str]:
+        """Return which versions of a catalogue are kept."""
+        return frozenset(one.name for one in self._home(name).glob("*") if VERSION.fullmatch(one.name))
 
-        Raises:
-            CatalogueError: It is not kept.
+    def go_back(self, name: str, current: str | None, kept: Container[str]) -> None:
+        """Let a catalogue be what it was.
+
+        Args:
+            name: Of it.
+            current: The version that filters get that are submitted from now on; None: none.
+            kept: Versions that stay; others are removed.
         """
-        if version is None:
-            (self._home(name) / "current").unlink(missing_ok=True)
-        else:
-            self._point(self._home(name), self.describe(name, version).version)
+        home = self._home(name)
+        if current is None:
+            (home / "current").unlink(missing_ok=True)
+        elif home.is_dir():
+            self._point(home, current)
+        for one in self.kept(name):
+            if one not in kept:
+                shutil.rmtree(home / one)
 
     @staticmethod
     def _point(home: Path, version: str) -> None:

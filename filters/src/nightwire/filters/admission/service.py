@@ -118,7 +118,8 @@ class SubmissionService:
             return self._examined(request)
         if self.catalogues is None:
             return False, 0, ["this engine has no catalogues: submit it without a watchlist"]
-        before, accepted = self.catalogues.current(watchlist_of(request)), False
+        name, accepted = watchlist_of(request), False
+        before, kept = self.catalogues.current(name), self.catalogues.kept(name)
         try:
             keep_watchlist(self.catalogues, request)
             accepted, version, messages = self._examined(request)
@@ -126,7 +127,7 @@ class SubmissionService:
             return False, 0, [f"its watchlist: {error}"]
         finally:
             if not accepted:
-                self.catalogues.use(watchlist_of(request), before)
+                self.catalogues.go_back(name, before, kept)
         return accepted, version, messages
 
     def _examined(self, request: Request) -> Reply:

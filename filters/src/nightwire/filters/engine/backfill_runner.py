@@ -332,9 +332,10 @@ def find_start(
         found = consumer.offsets_for_times(wanted, timeout=TIMEOUT) if wanted else []
         later = {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
         first = {partition: min(later.get(partition, end), end) for partition, end in until.items()}
-        first |= {} if past is None else _archived(consumer, first, since, past)
-        kept = (_whole_since(consumer, partition, offset) for partition, offset in first.items())
-        return BackfillStart(first, since, max((one for one in kept if one is not None), default=None))
+        archived = {} if past is None else _archived(consumer, first, since, past)
+        kept = (_whole_since(consumer, one, first[one]) for one in first if one not in archived)
+        latest = max((one for one in kept if one is not None), default=None)
+        return BackfillStart(first | archived, since, latest)
     finally:
         consumer.close()
 
@@ -346,7 +347,7 @@ def _archived(
     begins = {
         one: past.first_since(one, since)
         for one, offset in first.items()
-        if not is_derived(one[0]) and 0 < offset == watermarks(consumer, *one).low
+        if not is_derived(one[0]) and 0 < offset <= watermarks(consumer, *one).low
     }
     return {one: begin for one, begin in begins.items() if begin is not None and begin < first[one]}
 
@@ -354,7 +355,7 @@ def _archived(
 def _whole_since(consumer: Consumer, partition: TopicPartition, first: int) -> int | None:
     """Return since when a partition is complete, if records after *first* may have expired."""
     low, end = watermarks(consumer, *partition)
-    if low == 0 or first != low:  # less: the archive has it
+    if low == 0 or not first or first > low:
         return None
     some = next(fetch(consumer, OffsetRange(*partition, low, end), ExpiredCount(), patience=TIMEOUT), ())
     return some[0].timestamp()[1] if some else now_ms()

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 import httpx
 
-from nightwire.core.presence import ArchiveClient
+from nightwire.core.presence import ArchiveClient, SiteHttpError, request
 from nightwire.filters.reading.fetch import offset_runs
 from nightwire.filters.reading.recent import Sample
 from nightwire.schemas import MendableError
@@ -42,14 +42,14 @@ def last_night(url: str | None, survey: str, most: int, login: tuple[str, str] |
         raise NoArchiveError(
             "no archive: `nightwire up --archive` starts one, or name it by NIGHTWIRE_ARCHIVE_HTTP"
         )
+    asked = {"params": {"limit": most}, "json": {"sql": LAST_NIGHT.format(survey, most)}}
     try:
-        with httpx.Client(base_url=url, auth=login, timeout=TIMEOUT) as http:
-            answer = _checked(
-                http.post(f"/query?limit={most}", json={"sql": LAST_NIGHT.format(survey, most)})
-            )
+        answer = request("POST", f"{url}/query", login=login, timeout=TIMEOUT, **asked)
         places = [(row["partition"], row["offset"]) for row in answer.json()]
         with closing(ArchiveClient(url, login)) as archive:
             values = dict(_values(archive, alerts(survey), places))
+    except SiteHttpError as error:
+        raise NoArchiveError(str(error)) from error
     except httpx.HTTPError as error:
         raise NoArchiveError(f"the archive at {url} does not answer: {error}") from error
     return [(survey, values[one]) for one in places if one in values]
@@ -66,9 +66,3 @@ def _values(
                 at = after
                 messages, after = archive.records((topic, number), range(at, run[-1] + 1))
                 yield from (((number, one.offset() or 0), one.value() or b"") for one in messages)
-
-
-def _checked(answer: httpx.Response) -> httpx.Response:
-    if answer.status_code != httpx.codes.OK:
-        raise NoArchiveError(f"the archive refuses: {answer.json().get('message', answer.text[:200])}")
-    return answer

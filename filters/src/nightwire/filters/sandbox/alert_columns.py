@@ -13,14 +13,18 @@ from nightwire.schemas.survey_model import NOT_MATCHED, MatchName
 
 Array = np.ndarray[Any, Any]
 
+EXACT = 1 << 53
+"""Whole numbers beyond are rounded as float64."""
+
 
 class AlertColumns:
     """The columns of some alerts.
 
     Canonical ones are attributes (``alerts.magnitude``), the survey's own are asked for by their
     dotted paths (``alerts["diaSource.psfFlux"]``).  Each is a new array, one value for each alert:
-    float64, NaN where there is none; int64 where none is missing; bool; texts, None where there is
-    none.  Of lists (``alerts["prvDiaSources.psfFlux"]``) it is `RaggedColumn`.
+    float64, NaN where there is none; int64 where none is missing, else float64, or longdouble where
+    float64 would round some, such as Gaia's ids; bool; texts, None where there is none.  Of lists
+    (``alerts["prvDiaSources.psfFlux"]``) it is `RaggedColumn`.
 
     Args:
         table: Has the columns.
@@ -150,7 +154,7 @@ class RaggedColumn:
 
     def sum(self) -> Array:
         """Return the sum of each alert's numbers; what is missing counts as nothing."""
-        return np.bincount(self.alert, np.nan_to_num(self.values), len(self))
+        return np.bincount(self.alert, np.nan_to_num(self.values).astype(np.float64), len(self))
 
     def mean(self) -> Array:
         """Return the mean of each alert's numbers, NaN where there is none."""
@@ -176,7 +180,10 @@ def values_of(column: Column) -> Any:
 
 def _flat(column: Column) -> Array:
     values, null = column.values, column.null
-    if values.dtype == np.float64 or (values.dtype == np.int64 and null.any()):
+    if values.dtype == np.int64 and null.any():
+        rounded = (values > EXACT) | (values < -EXACT)
+        values = values.astype(np.longdouble if (rounded & ~null).any() else np.float64)
+    if values.dtype.kind == "f":
         return np.where(null, np.nan, values)
     found: Array = values.astype(object) if null.any() else values.copy()
     if found.dtype == object:
