@@ -39,8 +39,8 @@ COMMIT_INTERVAL = 1.0
 TICK = 0.1
 """Longest wait for a record. [s]"""
 BUSY = 3.0
-"""So long heartbeats go on while a batch is judged or a schema is not to be had; then receivers read
-Kafka, within 5 s together. [s]"""
+"""So long heartbeats go on while a batch is judged or a schema is not to be had; then receivers go
+to Kafka, within 5 s together. [s]"""
 
 
 class Relay:
