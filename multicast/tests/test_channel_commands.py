@@ -53,6 +53,7 @@ def test_what_a_stranger_wrote_is_listed_with_why_it_is_refused_and_can_be_remov
         ),
         (("add", "alerts.elasticc", "bright", "--where", "TRUE"), "no topic alerts.elasticc"),
         (("add", "alerts.sim", "Bright", "--where", "TRUE"), "is no name here"),
+        (("plan", "sim", "--derived"), "plans are of alerts.SURVEY"),
         (("remove", "alerts.elasticc", "nothing"), "alerts.elasticc has no channel nothing; there are: none"),
     ],
 )
