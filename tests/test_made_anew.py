@@ -11,7 +11,7 @@ from nightwire.schemas.topics import settings
 from tests._channels import TOPIC, WIDER, Load, Member, by_channel, ends, plain, source
 from tests._multicast import by_partition, free_group, relay, wait_for, write_alerts
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.proof, pytest.mark.timeout(240)]
 
 
 def make_anew(kafka: str, topic: str) -> None:

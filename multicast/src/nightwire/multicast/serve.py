@@ -92,7 +92,7 @@ class RelaySettings:
 
     @property
     def survey(self) -> str:
-        """The survey that the topic names, or `voevents`; empty where it names none that is known."""
+        """The survey that the topic names, or `voevents`; empty where it names none."""
         named = named_survey(self.topic)
         return named if named in (*surveys(), VOEVENTS) else ""
 
