@@ -24,7 +24,8 @@ from nightwire.multicast.derived import make_channel
 from nightwire.multicast.planning import end_of, put
 from nightwire.schemas.topics import CHANNELS, multicast, settings
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, read, speaking_as
-from tests._multicast import free_group, relay, running_relay, wait_for, write_alerts
+from tests._multicast import free_group, relay, running_relay, write_alerts
+from tests._waiting import until
 from tests.test_mapped import reader_of
 from tests.test_multicast import receiver, whole
 
@@ -66,7 +67,7 @@ def test_who_may_read_the_topic_may_verify_and_who_may_not_can_send_nothing(
         with speaking_as(keys_of("ann", SECRETS["ann"])):
             one = receiver(site.bootstrap, TOPIC, group, 20)
         raw = first_heard(group, lambda: write_alerts(site.bootstrap, TOPIC, range(1, 11)))
-        wait_for(lambda: len(one.places) == 10)
+        until(lambda: len(one.places) == 10)
         stranger = decode(raw)._replace(offset=10**6, previous=10**6 - 1, body=b"")
         with open_sender(parse_group(group, "127.0.0.1")) as sender:
             sender.send(raw)
@@ -98,13 +99,13 @@ def test_a_channel_moves_and_comes_back_with_another_key(site: Guarded, tmp_path
         write_alerts(kafka, TOPIC, range(1, 20))  # so that it begins
         with speaking_as(keys_of("ann", SECRETS["ann"])):
             one = reader_of(kafka, TOPIC, 10**9, start="live")
-        wait_for(lambda: comes_by(here))
+        until(lambda: comes_by(here))
         first = read_channels(kafka, TOPIC)[here]
         move(there)
         announce(Writer(producer(kafka)), replace(first, rotated=0))  # a day goes by
-        wait_for(lambda: comes_by(there))
+        until(lambda: comes_by(there))
         move(here)
-        wait_for(lambda: comes_by(here))
+        until(lambda: comes_by(here))
         one.wanted = len(written) + 10
         comes_by(here)
         assert whole(one, one.wanted)
