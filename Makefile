@@ -46,6 +46,10 @@ portal-assets:  ## by npm: what the portal's pages are made with, into its packa
 	@mkdir -p portal/src/nightwire/portal/static/vendor
 	@cd portal/assets/node_modules/uplot && cp dist/uPlot.iife.min.js dist/uPlot.min.css $(CURDIR)/portal/src/nightwire/portal/static/vendor/ \
 	  && cp LICENSE $(CURDIR)/portal/src/nightwire/portal/static/vendor/uPlot.LICENSE
+	@cp portal/assets/node_modules/aladin-lite/dist/aladin.js portal/src/nightwire/portal/static/vendor/
+	@cd portal/assets && cp node_modules/@codemirror/state/LICENSE ../src/nightwire/portal/static/vendor/codemirror.LICENSE \
+	  && node_modules/.bin/esbuild editor.js --bundle --minify --legal-comments=none --format=iife --target=es2022 \
+	    --log-level=warning --outfile=../src/nightwire/portal/static/vendor/codemirror.js
 
 test: setup  ## every test, with a real Kafka, a real Spark and real sockets
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder

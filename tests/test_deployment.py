@@ -15,19 +15,26 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.cli import main
+from nightwire.core.runtime import Endpoints
 from nightwire.filters.stats import Metrics as FilterMetrics
+from nightwire.flows.worker import Worker, WorkerMetrics, WorkerSettings
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.monitoring.config import rules
 from nightwire.monitoring.dashboards import ALL, queries
 from nightwire.monitoring.exporter import PipelineState, register
 from nightwire.producer.ingest.metrics import Metrics as IngestMetrics
 from nightwire.producer.writing.metrics import Metrics as ProducerMetrics
+from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.registry.server import Metrics as SchemaMetrics
 from tests._tracked import ROOT, tracked
 
 COMPOSE_FILE = ROOT / "docker-compose.yml"
 COMPOSE_FILES = sorted(ROOT.glob("docker-compose*.yml"))
 DOCKERFILES = sorted(ROOT.glob("*/Dockerfile"))
+SERVERS = [ROOT / f"{room}/src/nightwire/{room}" for room in ("archive", "directory", "portal")]
+SERVERS = [path for room in SERVERS for path in room.rglob("serve*.py")]
+METRIC = re.compile(r'"(nightwire_\w+)"')
+"""Names of metrics where each is made in the process that has it."""
 FOREIGN = ("up", "node_", "ALERTS", "process_")
 """Metrics of Prometheus and node-exporter."""
 
@@ -38,8 +45,10 @@ def exported() -> set[str]:
     for room in (FilterMetrics, GatewayMetrics, ProducerMetrics, SchemaMetrics):
         room(registry)
     IngestMetrics(registry, "ztf")
+    registry.register(WorkerMetrics(Worker(WorkerSettings(Endpoints(""), "any"), SchemaRegistry(None))))
     register(registry, lambda: (PipelineState(), 0.0))
-    return {name for family in registry.collect() for name in sample_names(family.name, family.type)}
+    shown = {name for family in registry.collect() for name in sample_names(family.name, family.type)}
+    return shown | {name for room in SERVERS for name in re.findall(METRIC, room.read_text())}
 
 
 def sample_names(name: str, kind: str) -> Iterator[str]:
@@ -90,11 +99,15 @@ def options_by_variable(*words: str) -> set[str]:
     return {f"{context.auto_envvar_prefix}_{one.name}".upper() for one in command.params}
 
 
+SERVED = ("gateway", "schema", "directory", "archive", "portal")
+
+
 def test_compose_names_options_by_variables_that_are_there() -> None:
-    known = {one for room in ("gateway", "schema", "directory") for one in options_by_variable(room, "serve")}
+    known = {one for room in SERVED for one in options_by_variable(room, "serve")}
     asked = set(
         re.findall(
-            r"NIGHTWIRE_(?:GATEWAY|SCHEMA|DIRECTORY)_SERVE\w+", " ".join(map(Path.read_text, COMPOSE_FILES))
+            rf"NIGHTWIRE_(?:{'|'.join(SERVED).upper()})_SERVE\w+",
+            " ".join(map(Path.read_text, COMPOSE_FILES)),
         )
     )
     assert len(asked) > 4
@@ -106,7 +119,10 @@ def test_what_other_machines_reach_in_compose_speaks_tls() -> None:
     port = re.compile(r'"(\S*?):?\$\{\w+:-\d+\}:(\d+)"')
     published = {file.name: port.findall(file.read_text()) for file in COMPOSE_FILES}
     assert {where for where, _ in published["docker-compose.yml"]} == {"127.0.0.1"}
-    doors = {("${PUBLIC_BIND:-0.0.0.0}", port) for port in ("29092", "8443", "8445", "8498", "8499")}
+    doors = {
+        ("${PUBLIC_BIND:-0.0.0.0}", port)
+        for port in ("29092", "8443", *map(str, range(8445, 8448)), "8498", "8499")
+    }
     assert set(published["docker-compose.tls.yml"]) == doors
 
 
@@ -120,7 +136,7 @@ def test_the_compose_file_is_valid(file: Path) -> None:
 
 def test_everything_is_published_on_this_machine_alone() -> None:
     ports = re.findall(r'"([^"\n]*\$\{[A-Z0-9_]*PORT[^"\n]*)"', COMPOSE_FILE.read_text())
-    assert len(ports) == 10
+    assert len(ports) == 12
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
@@ -165,7 +181,7 @@ def test_images_in_which_alerts_are_read_hold_the_native_codec() -> None:
     words = re.compile(r"^FROM rust(?:.*\n)+?\n|^COPY --from=native.*\n.*", re.MULTILINE)
     texts = {path.parent.name: path.read_text() for path in DOCKERFILES}
     stages = {room: tuple(words.findall(text)) for room, text in texts.items() if "native" in text}
-    assert stages.keys() == {"producer", "consumers", "filters", "gateway-vtp"}
+    assert stages.keys() == {"producer", "consumers", "filters", "gateway-vtp", "archive", "portal"}
     assert [len(stage) for stage in set(stages.values())] == [2]
 
 
@@ -225,7 +241,7 @@ def test_env_gets_passwords_of_its_own_once(tmp_path: Path) -> None:
     text = (tmp_path / ".env").read_text()
     values = dict(re.findall(r"^([A-Z0-9_]+)=(.*)$", text, re.MULTILINE))
     secrets = [value for name, value in values.items() if name.endswith("PASSWORD")]
-    assert len(secrets) == len(set(secrets)) == 9
+    assert len(secrets) == len(set(secrets)) == 12
     assert all(re.fullmatch(r"[\w-]{32}", secret) for secret in secrets)
     assert re.fullmatch(r"[\w-]{22}", values["KAFKA_CLUSTER_ID"])
     assert (tmp_path / ".env").stat().st_mode & 0o077 == 0

@@ -26,14 +26,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from nightwire.core.kafka import environment
-from nightwire.core.logins.server import TRIES, RefusedError, Tries, Users
+from nightwire.core.logins.server import Users
 from nightwire.core.logins.server import application as users_application
 from nightwire.core.stack import free_port
 from nightwire.schemas.registry.api import Api
 from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.server import Metrics, application, routes
 from nightwire.schemas.registry.store import Store
-from nightwire.schemas.serving import Login, plain_server
+from nightwire.schemas.serving import TRIES, Login, RefusedError, Tries, plain_server
 from tests._guarded_broker import guarded_broker
 from tests._mutated import ROOM, most_memory, mutated
 from tests._waiting import until

@@ -10,12 +10,15 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fastavro
+import httpx
 import pytest
 
 from nightwire.core.kafka import Writer, producer
+from nightwire.schemas import records
 from tests._waiting import until
 from tests.test_stack import Stack
 
@@ -156,6 +159,76 @@ def test_five_brokers_at_once(stack: Stack, tmp_path: Path) -> None:
     assert [one["alert"] for one in met["returns"]] == [whole[-1]]
     late, _ = slow.communicate()
     assert ids(late) == whole
+
+
+FLOW = """\
+name = "{name}"
+[sources.all]
+topic = "{source}"
+survey = "sim"
+begin = "start"
+[stones.some]
+kind = "filter"
+from = "all"
+where = "snr > 5"
+[stones.out]
+kind = "topic"
+from = "some"
+topic = "broker.{owner}.some"
+"""
+
+
+def asked(stack: Stack, method: str, path: str, keys: Mapping[str, str], body: bytes = b"") -> httpx.Response:
+    """Ask the directory as the owner with *keys*."""
+    login = keys["KAFKA_SASL_USERNAME"], keys["KAFKA_SASL_PASSWORD"]
+    return httpx.request(method, keys["NIGHTWIRE_DIRECTORY"] + path, auth=login, content=body)
+
+
+def record(name: str, text: str, owner: str) -> bytes:
+    """Return a flow as it goes to `flows`."""
+    said = {"name": name, "text": text, "paused": False, "made_by": owner, "made": datetime.now(UTC)}
+    return records.FLOW.encode(said)
+
+
+def flows_page(stack: Stack) -> str:
+    """Return the metrics of the worker that runs flows."""
+    return httpx.get(stack.status()["endpoints"]["metrics"]["flows"]).text
+
+
+def test_an_owners_flows_are_his_own(stack: Stack, tmp_path: Path) -> None:
+    eve, sam = (
+        dict(re.findall(r"export (\w+)=(\S+)", stack.run("user", "add", one))) for one in ("eve", "sam")
+    )
+    (tmp_path / "mine.py").write_text(FILTER)
+    words = ("--name", "mine", "--owner", "eve", "--notify", "http://hook.invalid/")
+    told = elsewhere(tmp_path, eve, "filter", "submit", "mine.py", *words)
+    assert told.returncode == 0, told.stdout + told.stderr
+    (tmp_path / "some.toml").write_text(FLOW.format(name="some", source="alerts.sim", owner="eve"))
+    up = elsewhere(tmp_path, eve, "flow", "up", "some.toml")
+    assert up.returncode == 0, up.stdout + up.stderr
+    assert {one["name"] for one in json.loads(elsewhere(tmp_path, eve, "flow", "list", "--json").stdout)} == {
+        "eve-mine",
+        "some",
+    }
+    stack.run("simulate", "--alerts", "200")
+    out = ("subscribe", "broker.eve.some", "--no-follow", "--format", "json")
+    until(lambda: bool(ids(elsewhere(tmp_path, eve, *out).stdout)), "the flow writes")
+    until(lambda: 'nightwire_flows_retries_total{flow="eve-mine"}' in flows_page(stack), "the page is told")
+
+    taken = elsewhere(tmp_path, sam, "flow", "up", "some.toml")
+    assert taken.returncode == 1
+    assert "another's" in taken.stderr
+    assert json.loads(elsewhere(tmp_path, sam, "flow", "list", "--json").stdout) == []
+    assert asked(stack, "DELETE", "/flows/some", sam).status_code == 403
+    forged = record("theft", FLOW.format(name="theft", source="filter.eve.mine", owner="sam"), "eve")
+    assert asked(stack, "PUT", "/flows/theft", sam, forged).status_code == 403
+    theft = record("theft", FLOW.format(name="theft", source="filter.eve.mine", owner="sam"), "sam")
+    assert asked(stack, "PUT", "/flows/theft", sam, theft).status_code == 200
+    until(lambda: 'nightwire_flows_problem{flow="theft"} 1.0' in flows_page(stack), "the worker refuses")
+    assert elsewhere(tmp_path, eve, "flow", "down", "some").returncode == 0
+    late = elsewhere(tmp_path, sam, "flow", "up", "some.toml")  # what waits in its queues is eve's
+    assert (late.returncode, "another's" in late.stderr) == (1, True)
+    assert elsewhere(tmp_path, eve, "flow", "up", "some.toml").returncode == 0
 
 
 @pytest.mark.proof

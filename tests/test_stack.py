@@ -149,9 +149,8 @@ def test_all_is_healthy_and_where_it_says(stack: Stack) -> None:
         found["endpoints"]
     )
     assert {one["state"] for one in found["processes"]} == {"healthy"}
-    assert {"kafka", "schema_registry", "directory", "gateway", "filters", "exporter"} <= {
-        one["name"] for one in found["processes"]
-    }
+    wanted = {"kafka", "schema_registry", "directory", "gateway", "filters", "exporter"}
+    assert wanted | {"archive", "flows", "portal"} <= {one["name"] for one in found["processes"]}
 
 
 def test_a_second_up_says_so_and_does_no_harm(stack: Stack) -> None:
@@ -186,6 +185,22 @@ def test_an_owner_sees_his_filters_at_work(stack: Stack) -> None:
         assert (one["passed_at"] is None) == (one["passed"] == 0)
         assert (one["delay_p50"] is None) == (one["sent"] == 0)
     assert "live filters" in stack.run("filter", "top", "--once")
+
+
+def test_the_portal_says_what_the_commands_say(stack: Stack) -> None:
+    url = stack.status()["endpoints"]["portal"]
+
+    def night() -> dict[str, Any]:
+        found: dict[str, Any] = httpx.get(f"{url}/api/night", timeout=60).json()
+        return {name: one["answer"] for name, one in found.items()}
+
+    until(lambda: bool(night()["gateways"]), "the directory knows the gateway")
+    found = night()
+    assert {one["stage"]: one["read"] for one in found["accounts"]["stages"]}["producer"] == 200
+    assert {f"filter.{one['owner']}.{one['name']}" for one in found["filters"]} == set(TOPICS)
+    assert found["letters"] == []
+    assert "alerts.sim" in {one["name"] for one in found["streams"]["nodes"]}
+    assert [one["role"] for one in found["gateways"][0]["listening"]][:1] == ["authors"]
 
 
 LITTLE = """
@@ -312,7 +327,7 @@ class Eventful:
             self.watched(*ours),
             self.watched(*theirs, "--topic-pattern", "ztf_{date}_programid1"),
         ):
-            at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave)
+            at_once = (self.a_broker_reads, self.telescopes_talk, self.filters_misbehave, self.a_flow_posts)
             with ThreadPoolExecutor(len(at_once)) as pool:
                 for one in [pool.submit(act) for act in at_once]:
                     one.result()
@@ -335,6 +350,13 @@ class Eventful:
         self._stack.run("filter", "submit", "--name", "bright", "--sql", "snr > 100", *order)
         until(lambda: bool(answer(self._port, "nightwire_visit_alerts")), "a visit ends")
         self._stack.run("subscribe", "alerts.sim", "--group", "fink.live", "--no-follow")
+
+    def a_flow_posts(self) -> None:
+        """Post what passes a filter to nobody; and ask for what passed."""
+        passing = ["--name", "told", "--sql", "snr > 5", "--survey", "sim"]
+        self._stack.run("filter", "submit", *passing, "--notify", "http://hook.invalid/")
+        for url in (f"{self._at['archive']}/surveys", self._at["portal"]):
+            assert httpx.get(url).status_code == httpx.codes.OK
 
     def telescopes_talk(self) -> None:
         """Send events to a subscriber, and nonsense to the gateway."""

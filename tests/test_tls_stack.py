@@ -148,6 +148,17 @@ while True:
             raise SystemExit
 """
 """Reads a survey's stream until that is refused; prints why."""
+ASKS = """
+import sys
+from nightwire.core.presence import SiteHttpError, request
+login, *urls = sys.argv[1:]
+for url in urls:
+    try:
+        print(request("GET", url, login=tuple(login.split(":")) if login else None).status_code)
+    except SiteHttpError as error:
+        print(error.status)
+"""
+"""Asks by HTTPS, with name and password or without; prints how each is answered."""
 QUIET = {"log_level": 0, "error_cb": lambda _error: None}
 STREAM = ("--stream", "sim", "--alerts", "20", "--interval", "2s")
 
@@ -179,7 +190,7 @@ def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Issuer]:
 def site(tmp_path_factory: pytest.TempPathFactory, issuer: Issuer, stranger: Laptop) -> Iterator[Site]:
     one = Site(tmp_path_factory.mktemp("site"))
     doors = ("--auth", "scram", "--tls", SERVER, "--oidc", issuer.url, "--oidc-audience", AUDIENCE)
-    one.run("up", "--light", "--ports", "free", "--state", ".nightwire", *doors, *STREAM)
+    one.run("up", "--light", "--archive", "--ports", "free", "--state", ".nightwire", *doors, *STREAM)
     yield one
     one.run("down")
 
@@ -197,6 +208,7 @@ def test_each_process_is_a_user_of_its_own_and_only_the_supervisor_is_all_of_the
 
     found = {one["name"]: user(one["pid"]) for one in site.state()["processes"] if one["name"] != "kafka"}
     own = ("schema_registry", "directory", "users", "gateway", "filters", "portal", "exporter", "stream")
+    own += ("archive", "flows")
     assert {name: found.pop(name) for name in own} == {
         name: f"nightwire.{name.replace('_', '-')}" for name in own
     }
@@ -314,6 +326,19 @@ def test_an_owner_far_away_submits_a_filter_and_reads_what_passes(site: Site, st
     assert "alerts.sim-value" in {one["subject"] for one in json.loads(listed.stdout)}
 
 
+def test_archive_and_portal_answer_who_shows_a_password_and_trusts_the_site(
+    site: Site, stranger: Laptop
+) -> None:
+    fay = site.let_in("user", "add", "fay", "--no-quota")
+    login = f"{fay['KAFKA_SASL_USERNAME']}:{fay['KAFKA_SASL_PASSWORD']}"
+    archive, portal = fay["NIGHTWIRE_ARCHIVE_HTTP"], site.state()["endpoints"]["public"]["portal"]
+    urls = (f"{archive}/surveys", f"{portal}/api/alerts")
+    for shown, status in ((login, "200"), ("", "401"), (login + "x", "401")):
+        assert stranger.python(ASKS, shown, *urls, **fay).split() == [status] * 2
+    assert "https://" in archive
+    assert stranger.python(ASKS, login, *urls).split() == ["0", "0"]  # it does not trust who answers
+
+
 def test_an_author_and_a_telescope_far_away_show_their_certificates(site: Site, stranger: Laptop) -> None:
     site.run("tls", "client", "lco")
     tls, public = site.folder / ".nightwire" / "tls", site.state()["endpoints"]["public"]
@@ -333,7 +358,7 @@ def test_no_other_port_is_reached_and_these_say_nothing_without_tls(site: Site, 
     public = {port for name, port in ports.items() if name.startswith("public_")}
     found = json.loads(stranger.python(CONNECTS, SERVER, json.dumps(sorted(ports.values()))))
     assert set(found) == public
-    assert len(public) == 7
+    assert len(public) == 8
     for port in public:
         for said in stranger.python(HEARS, SERVER, str(port)).splitlines():
             assert said == "" or said.startswith(ALERT), said

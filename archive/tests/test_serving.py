@@ -139,8 +139,10 @@ def test_what_cannot_be_answered_is_refused_by_name(
     assert (answer.status_code, why in answer.json()["message"]) == (status, True), answer.text
 
 
-def test_who_has_no_password_is_not_answered(archived: Archive) -> None:
+def test_who_has_no_password_is_not_answered(archived: Archive, tmp_path: Path) -> None:
     with answering(archived, KafkaAccess({"sasl.username": "a", "sasl.password": "b"})) as guarded:
         assert guarded.get("/sim/alerts/42").status_code == 401
         assert guarded.get("/query?sql=SELECT 1").status_code == 401
         assert guarded.get("/sim/alerts/42", auth=("a", "b")).status_code == 200
+    with answering(Archive(tmp_path), KafkaAccess({"sasl.username": "a", "sasl.password": "b"})) as empty:
+        assert empty.get("/surveys").status_code == 401

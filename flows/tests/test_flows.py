@@ -20,7 +20,7 @@ from flows.tests.running import (
     write_alerts,
 )
 from nightwire.core.kafka import ensure_topics, headers_of
-from nightwire.filters.cli.notify import check_url, flow_name, notify
+from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows
@@ -206,7 +206,7 @@ def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:
     site.flow = flow_name(owner, name)
     topic = filter_topic(owner, name)
     with receiver() as page, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
-        assert notify(site.kafka, owner, name, topic, page.url) == site.flow
+        assert notify_owner(site.kafka, owner, name, topic, page.url) == site.flow
         ensure_topics(site.kafka, [settings(topic)])
         write_alerts(site.kafka, topic, range(1, 4))
         wait_for(lambda: len(set(page.ids)) == 3, tmp_path / "log")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from threading import Thread
 from typing import Any
 
@@ -14,13 +15,16 @@ from prometheus_client import CollectorRegistry, Counter
 
 from consumers.tests.conftest import filled
 from consumers.tests.returns.test_returns import body
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
 from nightwire.portal.archive import Archive
+from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
+from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
 from nightwire.portal.serve.live import Streams
@@ -34,6 +38,7 @@ MJD = 61_000.25
 SIM, FILTER = "alerts.sim", "filter.ann.bright"
 
 
+@cache
 def image_bytes(number: int = 0, *, wcs: bool = True) -> bytes:
     """Return a FITS file of 30 × 30 pixels, 0.2 arcsec each, north up and east to the left."""
     image = np.random.default_rng(number).normal(100.0, 5.0, (30, 30)).astype(np.float32)
@@ -69,7 +74,7 @@ def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]
             "psfFluxErr": 36.31,
         }
         alert["prvDiaForcedSources"] = [faint]
-    stamps = {f"cutout{name}": image_bytes(number) for name in ("Science", "Template", "Difference")}
+    stamps = {f"cutout{name}": image_bytes(number % 20) for name in ("Science", "Template", "Difference")}
     return alert | stamps
 
 
@@ -140,15 +145,23 @@ def serving(
     limit: RateLimit | None = None,
     port: int = 0,
     archive: str = "",
+    directory: str = "",
+    catalogues: CatalogueStore | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
-    where, stamps, port = Endpoints(bootstrap, registry), StampCache(), port or free_port()
+    where, stamps, port = (
+        Endpoints(bootstrap, registry, directory=directory or None),
+        StampCache(),
+        port or free_port(),
+    )
     recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     gate = Gate(access or KafkaAccess({}), public)
+    actions = FilterActions(where, gate.access, "secret")
     portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", limit or RateLimit()
-    )
+        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", actions,
+        limit or RateLimit(), night=Night(where), catalogues=catalogues,
+    )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit

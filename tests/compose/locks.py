@@ -25,7 +25,9 @@ BUILD = ("hatchling", "setuptools")
 ROOMS = {
     "schemas": "registry",
     "gateway-vtp": "gateway",
-    "filters": "filters,science",
+    "filters": "filters,flows,science",
+    "archive": "archive",
+    "portal": "portal",
     "monitoring": "monitoring",
     "core": "stack",
 }

@@ -78,11 +78,14 @@ class Stack:
     @property
     def doors(self) -> dict[str, str]:
         """Where verbs find Kafka, the registry and the directory."""
-        directory = f"http://127.0.0.1:{self.port('DIRECTORY_PORT')}"
+        directory, archive = (
+            f"http://127.0.0.1:{self.port(f'{one}_PORT')}" for one in ("DIRECTORY", "ARCHIVE")
+        )
         return {
             "KAFKA_BOOTSTRAP_SERVERS": self.kafka,
             "NIGHTWIRE_SCHEMA_REGISTRY": self.registry,
             "NIGHTWIRE_DIRECTORY": directory,
+            "NIGHTWIRE_ARCHIVE_HTTP": archive,
         }
 
     def compose(self, *words: str, timeout: float = 1000.0) -> str:

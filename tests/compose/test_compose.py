@@ -6,6 +6,7 @@ published ports; the ids must be the same, and the accounts must agree.
 
 import json
 import subprocess
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,7 +23,17 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]
 ALERTS = 1000
 SIM = "alerts.sim"
 SERVICES = {"kafka-1", "kafka-2", "kafka-3", "schema-registry", "gateway", "filters", "producer", "consumer"}
-SERVICES |= {"directory", "exporter", "prometheus", "alertmanager", "node-exporter", "hook"}
+SERVICES |= {
+    "archive",
+    "flows",
+    "portal",
+    "directory",
+    "exporter",
+    "prometheus",
+    "alertmanager",
+    "node-exporter",
+    "hook",
+}
 MAKES_A_TOPIC = """
 import os
 from nightwire.core.kafka import ensure_topics
@@ -54,7 +65,9 @@ def test_no_container_is_root_or_may_become_it(stack: Stack) -> None:
         assert one["HostConfig"]["Memory"] > 0, one["Name"]
 
 
-@pytest.mark.parametrize("service", ["producer", "filters", "gateway", "consumer"])
+@pytest.mark.parametrize(
+    "service", ["producer", "filters", "gateway", "consumer", "flows", "archive", "portal"]
+)
 def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None:
     ask = "from nightwire.schemas.avro.native_engine import available; print(available())"
     assert stack.compose("exec", "-T", service, "python", "-c", ask) == "True\n"
@@ -62,7 +75,16 @@ def test_alerts_are_read_by_the_native_codec(stack: Stack, service: str) -> None
 
 def test_each_process_is_a_user_that_may_do_what_it_has_to(stack: Stack) -> None:
     ask = "import os; print(os.environ['KAFKA_SASL_USERNAME'])"
-    processes = {"schema-registry", "directory", "gateway", "filters", "exporter"}
+    processes = {
+        "schema-registry",
+        "directory",
+        "gateway",
+        "filters",
+        "exporter",
+        "archive",
+        "flows",
+        "portal",
+    }
     users = {one: stack.compose("exec", "-T", one, "python", "-c", ask).strip() for one in processes}
     assert users == {one: f"nightwire.{one}" for one in processes}
     said = stack.compose("exec", "-T", "exporter", "sh", "-c", f"python -c '{MAKES_A_TOPIC}' 2>&1 || true")
@@ -129,6 +151,45 @@ def test_a_filter_that_is_code_is_tried_on_recent_alerts_and_goes_live(
     assert "failed" not in said
 
 
+FLOW = """
+name = "demo"
+[sources.all]
+topic = "alerts.sim"
+survey = "sim"
+begin = "start"
+[stones.some]
+kind = "filter"
+from = "all"
+where = "snr > 5"
+[stones.out]
+kind = "topic"
+from = "some"
+topic = "broker.demo.some"
+"""
+
+
+def test_a_flow_of_an_owner_runs(quiet: Stack, owner: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "demo.toml").write_text(FLOW)
+    quiet.nightwire("flow", "up", str(tmp_path / "demo.toml"), user=owner)
+    await_(lambda: quiet.stages().get("flow.demo", {}).get("delivered", 0) >= ALERTS, "the flow delivers")
+    words = ("subscribe", "broker.demo.some", "--last", "5", "--no-follow", "--format", "json")
+    assert len(quiet.nightwire(*words, user=owner).splitlines()) == 5
+    assert json.loads(quiet.nightwire("flow", "list", "--json", user=owner))[0]["made by"] == "demo"
+
+
+def test_what_passed_is_archived_and_looked_at(quiet: Stack, owner: dict[str, str]) -> None:
+    """Kafka's users alone may ask, each with his own password."""
+    delivered = quiet.stages()["producer"]["delivered"]
+    await_(lambda: quiet.stages().get("archive", {}).get("delivered", 0) == delivered, "all is archived")
+    login = owner["KAFKA_SASL_USERNAME"], owner["KAFKA_SASL_PASSWORD"]
+    archive, portal = (f"http://127.0.0.1:{quiet.port(f'{one}_PORT')}" for one in ("ARCHIVE", "PORTAL"))
+    counted = httpx.get(f"{archive}/query", params={"sql": "SELECT count(*) AS n FROM sim"}, auth=login)
+    assert counted.json() == [{"n": delivered}]
+    (newest,) = httpx.get(f"{portal}/api/alerts", params={"most": 1}, auth=login).json()["alerts"]
+    assert newest["survey"] == "sim"
+    assert {httpx.get(url).status_code for url in (f"{archive}/surveys", f"{portal}/api/alerts")} == {401}
+
+
 def test_the_consumer_catches_up(quiet: Stack) -> None:
     query = 'nightwire_consumer_lag_records{group="consumer.stream", topic="alerts.sim"}'
     await_(lambda: [one["value"][1] for one in quiet.prometheus(query)] == ["0"], "the consumer has no lag")
@@ -145,10 +206,12 @@ def test_an_alarm_reaches_alertmanager_and_from_there_a_webhook(quiet: Stack) ->
         return {(one["alertname"], one.get("process", "")) for one in labels}
 
     quiet.compose("kill", "directory")
-    await_(lambda: ("ProcessDown", "directory") in names(), "ProcessDown fires")
-    await_(lambda: ("ProcessDown", "directory") in told(quiet), "the webhook is told")
-    assert ("ProcessDown", "stream") not in names()
-    quiet.compose("start", "directory")
+    try:
+        await_(lambda: ("ProcessDown", "directory") in names(), "ProcessDown fires")
+        await_(lambda: ("ProcessDown", "directory") in told(quiet), "the webhook is told")
+        assert ("ProcessDown", "stream") not in names()
+    finally:
+        quiet.compose("start", "directory")
 
 
 def told(stack: Stack) -> set[tuple[str, str]]:

@@ -1,10 +1,12 @@
 """What other machines reach of the compose stack: by TLS, with a password or a certificate."""
 
 import json
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
 
+import httpx
 import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -28,6 +30,18 @@ def test_an_owner_reads_alerts_by_tls_and_decodes_them(quiet: Stack, owner: dict
     lines = quiet.nightwire(*words, user=outside).splitlines()
     assert len(lines) == 5
     assert all(json.loads(line)["alert"]["diaSourceId"] for line in lines)
+
+
+def test_archive_portal_and_directory_answer_by_tls_who_shows_a_password(
+    quiet: Stack, owner: dict[str, str]
+) -> None:
+    login = owner["KAFKA_SASL_USERNAME"], owner["KAFKA_SASL_PASSWORD"]
+    trusted = ssl.create_default_context(cafile=quiet.site.ca)
+    pages = {"PUBLIC_ARCHIVE": "/surveys", "PUBLIC_PORTAL": "/api/alerts", "PUBLIC_DIRECTORY": "/graph.json"}
+    for name, path in pages.items():
+        url = f"https://127.0.0.1:{quiet.port(name)}{path}"
+        said = [httpx.get(url, verify=trusted, auth=one).status_code for one in (login, None)]
+        assert said == [200, 401], name
 
 
 def test_kafka_says_nothing_without_tls_or_a_password(quiet: Stack, owner: dict[str, str]) -> None:

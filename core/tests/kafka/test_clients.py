@@ -178,6 +178,18 @@ def test_a_starting_process_repeats_a_request_until_it_is_stopped() -> None:
     assert len(requests) == 2
 
 
+def test_a_broker_that_librdkafka_has_let_go_is_asked_again() -> None:
+    """It lets go of those that new metadata does not name, and fails what was on its way there."""
+    errors = [KafkaException(KafkaError(KafkaError._DESTROY_BROKER))]
+
+    def ask() -> str:
+        if errors:
+            raise errors.pop()
+        return "answered"
+
+    assert retry_while_unavailable(ask) == "answered"
+
+
 def test_patience_ends() -> None:
     def away() -> None:
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))

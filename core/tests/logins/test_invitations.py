@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.logins.invitations import Invitation, InvitationError
-from nightwire.core.logins.server import TRIES, WINDOW, RefusedError, Tries
+from nightwire.schemas.serving import TRIES, WINDOW, RefusedError, Tries
 
 
 def test_a_code_is_read_as_it_was_made_until_it_ends() -> None:

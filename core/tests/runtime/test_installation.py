@@ -2,11 +2,13 @@
 
 import json
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from nightwire.core.runtime import install_command, installation, missing_packages
+from nightwire.core.stack.supervisor import Plan
 from nightwire.core.stack.up import NotInstalledError, check_installed
 
 
@@ -32,7 +34,7 @@ def test_more_is_installed_from_where_we_came_from(
 
 
 def test_up_names_what_a_light_install_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_installed()
+    check_installed(Plan(Path()))
     real = installation.distribution
 
     def light(name: str) -> object:
@@ -45,6 +47,6 @@ def test_up_names_what_a_light_install_lacks(monkeypatch: pytest.MonkeyPatch) ->
     try:
         assert missing_packages("stack") == ["uvicorn"]  # of the extra that `stack` names
         with pytest.raises(NotInstalledError, match=r"lxml, pyspark, uvicorn.*pip install.*stack,gateway"):
-            check_installed()
+            check_installed(Plan(Path()))
     finally:
         installation._installed.cache_clear()

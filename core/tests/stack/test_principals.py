@@ -25,6 +25,9 @@ TOPICS = [
     "directory",
     "filter.ann.mine",
     "filters",
+    "flow-state.some",
+    "flow.some.hook",
+    "flows",
     "overflow.ann.mine",
     "requests.ann",
     "returns.fink",
@@ -35,19 +38,21 @@ TOPICS = [
 ]
 READS = {
     "schema_registry": "_schemas",
-    "directory": "directory filters",
+    "directory": "directory filters flows",
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
-    "portal": "alerts.sim filter.ann.mine returns.fink voevents",
+    "portal": "accounts alerts.sim dead-letters directory filter.ann.mine returns.fink seen.ann voevents",
     "users": "",
     "exporter": "accounts",
     "archive": "accounts alerts.sim",
+    "flows": "accounts alerts.sim broker.fink.lite filter.ann.mine flow-state.some flow.some.hook flows "
+    "returns.fink voevents",
     "stream": "accounts alerts.sim visits",
 }
 WRITES = {
     "schema_registry": "_schemas",
-    "directory": "directory",
+    "directory": "directory flows",
     "gateway": "accounts dead-letters directory voevents vtp-positions",
     "filters": "accounts answers.ann broker.fink.lite dead-letters directory filter.ann.mine filters "
     "overflow.ann.mine seen.ann visits",
@@ -55,6 +60,7 @@ WRITES = {
     "users": "directory",
     "exporter": "directory",
     "archive": "accounts dead-letters directory",
+    "flows": "accounts broker.fink.lite dead-letters directory flow-state.some flow.some.hook",
     "stream": "accounts alerts.sim dead-letters directory visits",
 }
 
@@ -110,7 +116,8 @@ def test_each_process_reads_and_writes_what_is_its_own(stack: Stack, process: st
             expected[process].split()
         )
     harmful = {AclOperation.ALTER, AclOperation.DELETE, AclOperation.ALTER_CONFIGS}
-    assert [name for name, known in rights.items() if known & harmful] == []
+    harmed = [name for name, known in rights.items() if known & harmful]
+    assert harmed == (["flow.some.hook"] if process == "flows" else [])
 
 
 @pytest.mark.parametrize("process", RIGHTS)
@@ -121,7 +128,7 @@ def test_no_process_makes_any_topic_and_only_the_one_for_passwords_changes_users
     found = client.describe_cluster(include_authorized_operations=True, request_timeout=60).result(60)
     allowed = set(found.authorized_operations or ())
     sees = {AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS}
-    expected = {"filters": sees, "users": {AclOperation.DESCRIBE, AclOperation.ALTER}}
+    expected = {"filters": sees, "flows": sees, "users": {AclOperation.DESCRIBE, AclOperation.ALTER}}
     assert allowed == expected.get(process, set())
     with pytest.raises(KafkaException, match="uthoriz"):
         client.create_topics([NewTopic("anything", 1)])["anything"].result(60)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.core.accounting import Account
+from nightwire.core.accounting import Account, lag
 from nightwire.core.runtime import FolderInUseError, StateError, find_endpoints, java, ports
 from nightwire.core.runtime.endpoints import NoStackError
 from nightwire.core.stack import JarError, doctor
@@ -21,7 +21,6 @@ from nightwire.core.stack.kafka import broker
 from nightwire.core.stack.kafka import jars as kafka_jars
 from nightwire.core.stack.kafka.auth import Doors
 from nightwire.core.stack.services import Stream, port_names, services, stream_service
-from nightwire.core.stack.status import lag
 from nightwire.core.stack.supervisor import Plan
 from nightwire.core.stack.topics import OTHERS_BYTES, broker_properties, stack_topics
 from nightwire.core.stack.up import differences

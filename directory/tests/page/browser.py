@@ -9,7 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe")
+ARGUMENTS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe"),
+    "--enable-unsafe-swiftshader",  # WebGL without a graphics card
+)
 
 
 class Browser:
@@ -59,11 +62,19 @@ class Browser:
 
     def visit(self, url: str, *, width: int = 1400, height: int = 900, dark: bool = False) -> None:
         """Open *url* in a window of that size. [px]"""
+        self.resize(width, height)
+        self.colours(dark=dark)
+        self.tell("Page.navigate", url=url)
+
+    def resize(self, width: int, height: int) -> None:
+        """Make the window so large. [px]"""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
         self.tell("Emulation.setDeviceMetricsOverride", **size)
+
+    def colours(self, *, dark: bool) -> None:
+        """Say whether the system's colours are dark."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.tell("Emulation.setEmulatedMedia", features=[scheme])
-        self.tell("Page.navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of a JavaScript expression; a promise is waited for."""

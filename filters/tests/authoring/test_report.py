@@ -103,6 +103,8 @@ def test_an_sql_condition_is_explained(encode: Callable[..., bytes], tmp_path: P
     )
     assert [alert.flux for alert in found.passed] == [300.0, 400.0]
     assert dict(found.stages) == {"stopped by flux > 250": 2, "stopped by flux BETWEEN 0 AND 450": 2}
+    missed = [one.stopped for one in found.just_missed]
+    assert missed == ["flux BETWEEN 0 AND 450"] * 2 + ["flux > 250"] * 2
 
 
 @pytest.mark.data

@@ -55,6 +55,7 @@ SAME_AS_SQLITE = [
     "SIN(RADIANS(dec)) > 0.5 AND DEGREES(ATAN2(flux, snr)) < 80",
     "TRUE AND flux IS NOT NULL",
     "healpix % 3 = 1",
+    "(visit + 2026112204490000125) % 20 = 5 OR (visit - 2026112204490000125) % 20 < -17",
     "flux\n> 3",
 ]
 
@@ -69,6 +70,13 @@ def test_conditions_choose_what_sqlite_chooses(
     assert set(said.passed.nonzero()[0].tolist()) == chosen
     assert not said.faults
     assert len(said.needs_python) == 0
+
+
+def test_an_id_is_rounded_to_itself(columns: AlertTable) -> None:
+    large = evaluate(compile_sql("ROUND(9007199254740993 + visit) = 9007199254740993 + visit"), columns)
+    assert set(large.passed.nonzero()[0]) == set(
+        evaluate(compile_sql("visit IS NOT NULL"), columns).passed.nonzero()[0]
+    )
 
 
 def test_least_and_greatest_are_sqlites_min_and_max(rows: sqlite3.Connection) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.kafka import Writer, producer
+from nightwire.core.voevents import Post, missing, thread
 from nightwire.gateway.cli.gateway import gateway
-from nightwire.gateway.voevent.threads import Post, missing, thread
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
 

@@ -142,14 +142,15 @@ def test_live_lists_hear_what_comes_in_and_count_what_is_not_shown(served: Serve
 def test_a_live_list_goes_on_where_it_was(served: Served) -> None:
     number = served.portal.recent.newest_number - 3
     with httpx.stream(
-        "GET", f"{served.url}/api/live", headers={"Last-Event-ID": str(number)}, timeout=60
+        "GET", f"{served.url}/api/live?strips", headers={"Last-Event-ID": str(number)}, timeout=60
     ) as answer:
         (data,) = (
             line
             for line in (next(lines) for lines in [answer.iter_lines()] for _ in range(5))
             if 'rows"' in line
         )
-    assert len(json.loads(data.removeprefix("data: "))["rows"]) == 3
+    rows = json.loads(data.removeprefix("data: "))["rows"]
+    assert [row["strip"][:30] for row in rows] == ["data:image/png;base64,iVBORw0K"] * 3
 
 
 def attributes(page: str) -> set[str]:
@@ -190,6 +191,13 @@ def test_browsers_run_nothing_but_ours(http: httpx.Client) -> None:
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+def test_the_sky_view_may_fetch_images_only_where_they_are_asked_for(http: httpx.Client) -> None:
+    rules = "Content-Security-Policy"
+    assert "https:" not in http.get("/sky/view?ra=10&dec=-20").headers[rules]
+    assert "connect-src 'self' data: https://*.unistra.fr" in http.get("/sky/view?tiles=1").headers[rules]
+    assert http.get("/sky/view?dec=91").status_code == 400
+
+
 @pytest.mark.parametrize(
     ("path", "status", "word"),
     [
@@ -221,18 +229,18 @@ def test_the_api_describes_itself(http: httpx.Client) -> None:
     page = http.get("/api").text
     for path, methods in found["paths"].items():
         assert path in page
-        named = {one["name"] for one in methods["get"]["parameters"] if one["in"] == "path"}
-        assert named == set(re.findall(r"{(\w+)}", path))
+        for one in methods.values():
+            named = {found["name"] for found in one["parameters"] if found["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path))
 
 
 def test_passwords_are_asked_for_where_kafka_asks(bootstrap: str) -> None:
     access = KafkaAccess({"sasl.username": "ann", "sasl.password": "secret"})
     with serving(bootstrap, access=access) as guarded, httpx.Client(base_url=guarded.url) as http:
-        answer = http.get("/")
+        page, answer = http.get("/?survey=sim"), http.get("/api/alerts")
+        assert (page.status_code, page.headers["Location"]) == (303, "/sign-in?next=/%3Fsurvey%3Dsim")
         assert (answer.status_code, answer.headers["WWW-Authenticate"][:5]) == (401, "Basic")
-        assert http.get("/api/alerts").json() == {
-            "message": "show a name and a password (basic authentication), or a token"
-        }
+        assert answer.json()["message"].startswith("show a name and a password")
         assert http.get("/", auth=("ann", "secret")).status_code == 200
         assert http.get("/api/live").status_code == 401
 

@@ -12,23 +12,28 @@ from starlette.requests import Request
 
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import following
+from nightwire.portal import records as kept
+from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent, Row
-from nightwire.portal.records import Records, StampCache
+from nightwire.portal.night import Night
+from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
 from nightwire.portal.serve.live import Streams
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from portal.tests.model.test_curve import received
-from portal.tests.sample import SIM, sim_alert
+from portal.tests.sample import SIM, Served, sim_alert
 
 ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
 
 
 def portal_of(recent: Recent, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
-    kept = Records(Endpoints("127.0.0.1:1", ""), StampCache(), None)
-    return Portal(recent, kept, Gate(access or KafkaAccess({})), lambda: [SIM], lambda: "", "test")
+    away = Endpoints("127.0.0.1:1", "")
+    records, gate = Records(away, StampCache(), None), Gate(access or KafkaAccess({}))
+    actions = FilterActions(away, gate.access, "secret")
+    return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
 
 
 def asked(query: str = "", **path: str) -> Request:
@@ -118,3 +123,35 @@ def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
     portal.records._stamps.add(ROW.place, {})
     with pytest.raises(RefusedError, match="has a stamp"):
         asyncio.run(api.finder(portal, asked(survey="sim", name="1")))
+
+
+def test_who_waits_for_a_kafka_that_is_away_keeps_nobody_else_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kept, "PATIENCE", 0.2)
+    monkeypatch.setattr(kept, "REST", 1e6)
+    records = Records(Endpoints("127.0.0.1:1", ""), StampCache())
+    with pytest.raises(MissingError, match="no answer"):
+        records.alert(ROW.place)
+    taken = [records._fetchers.get_nowait() for _ in range(kept.CONNECTIONS)]
+    with pytest.raises(MissingError, match="a moment ago"):
+        records.alert(ROW.place)  # asks for no connection
+    with pytest.raises(MissingError, match="others ask too"):
+        records.alert((SIM, 1, 1))
+    assert len(taken) == kept.CONNECTIONS
+
+
+def test_one_that_is_stuck_at_kafka_keeps_nobody_waiting(served: Served) -> None:
+    records = served.portal.records
+    stuck = [records._fetchers.get() for _ in range(kept.CONNECTIONS - 1)]
+    try:
+        assert records.alert((SIM, 0, 1)).offset == 1
+    finally:
+        for one in stuck:
+            records._fetchers.put(one)
+
+
+def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = served.portal.records.strip((SIM, 0, 2))
+    monkeypatch.setattr(kept, "strip", lambda _stamps: 1 / 0)
+    assert served.portal.records.strip((SIM, 0, 2)) is first

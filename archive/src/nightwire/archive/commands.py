@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import (
+    DOOR_OPTIONS,
     Size,
     bootstrap_option,
     completion,
@@ -69,6 +70,7 @@ def archive() -> None:
 @registry_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP listens.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8085, show_default=True, help="Port.")
+@with_options(DOOR_OPTIONS)
 @click.option(
     "--schedule",
     type=click.Choice(["constant", "rate", "state", "order"]),
@@ -100,6 +102,9 @@ def serve(
     keep: str | None,
     keep_whole: str | None,
     compact_every: float,
+    tls: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
     **more: Any,
 ) -> None:
     """Archive every survey's alerts, and answer questions over HTTP, until it is stopped.
@@ -116,13 +121,15 @@ def serve(
     from nightwire.archive.upkeep import Retention
     from nightwire.archive.writing import Batching
     from nightwire.core.runtime import find_endpoints
+    from nightwire.schemas.serving import tls_door
 
-    where = find_endpoints(bootstrap, registry)
+    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
     retention = Retention(_span(keep), _span(keep_whole))
     run(
         ServeSettings(
             _place(url),
             where,
+            door=door,
             batching=Batching(every, batch),
             retention=retention,
             upkeep=compact_every,

@@ -2,13 +2,14 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Thread
 from typing import Any
 
+import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from nightwire.archive.asking import Archive
@@ -31,7 +32,7 @@ from nightwire.core.kafka import (
 from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging
 from nightwire.schemas import SchemaRegistry
-from nightwire.schemas.serving import KafkaAccess, plain_server, run
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 log = logging.getLogger("nightwire.archive")
@@ -52,6 +53,7 @@ GAUGES = {
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
     "nightwire_archive_expired_records": "Records that Kafka had deleted before they were archived.",
     "nightwire_archive_waiting_records": "Records that are taken and not yet written.",
+    "nightwire_archive_newest_timestamp_seconds": "When the newest row came; 0 until one is written.",
 }
 
 
@@ -69,6 +71,8 @@ class ServeSettings:
         upkeep: Time between two compactions; 0 for none. [s]
         host: Where HTTP listens.
         port: At which port.
+        door: For other machines, by TLS; None for none.
+        tokens: Where Kafka judges the site's own tokens.
         metrics_port: Of the page of metrics; 0 for none.
     """
 
@@ -81,6 +85,8 @@ class ServeSettings:
     upkeep: float = 600.0
     host: str = "127.0.0.1"
     port: int = 8085
+    door: TLSDoor | None = None
+    tokens: str = ""
     metrics_port: int = 0
 
     @property
@@ -94,36 +100,57 @@ def serve(asked: ServeSettings) -> None:
 
     Raises:
         ArchiveError: Another process archives the same, or the store does not answer.
+        TLSError: The door's certificate cannot be used.
         KafkaException: Kafka refuses.
         DeliveryError: Kafka does not take the accounts.
     """
     setup_logging("nightwire.archive")
     kafka = enter(asked.endpoints.kafka)
     collected = CollectorRegistry()
-    answered = Counter(
-        "nightwire_archive_requests_total",
-        "Requests, by path and HTTP status.",
-        ["path", "status"],
-        registry=collected,
-    )
     with ExitStack() as exits:
         archive = exits.enter_context(Archive(asked.place.url))
-        access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka})
-        server = plain_server(application(archive, access, answered), asked.host, asked.port)
+        servers = doors(asked, archive, kafka, collected)
         drain = exits.enter_context(draining(asked, kafka))
-        failures = exits.enter_context(working(drain, lambda: setattr(server, "should_exit", True)))
+        failures = exits.enter_context(working(drain, partial(end, servers)))
         exits.enter_context(
-            page(collected, drain, asked.metrics_port, lambda: server.started and not failures)
+            page(
+                collected,
+                drain,
+                asked.metrics_port,
+                lambda: all(server.started for server in servers) and not failures,
+            )
         )
         exits.enter_context(upkeep(asked))
         ends = {"http": asked.url} | metrics_at(asked.metrics_port)
         about = {"archive": asked.place.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
         log.info("the archive in %s on %s", asked.place, asked.url)
-        run([server])
+        run(servers)
     for failure in failures:
         raise failure
     log.info("left")
+
+
+def doors(
+    asked: ServeSettings, archive: Archive, kafka: str, collected: CollectorRegistry
+) -> list[uvicorn.Server]:
+    """Return the servers: one for this machine, one for others where that is asked for."""
+    answered = Counter(
+        "nightwire_archive_requests_total",
+        "Requests, by path and HTTP status.",
+        ["path", "status"],
+        registry=collected,
+    )
+    access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka}, asked.tokens)
+    app = application(archive, access, answered)
+    servers = [plain_server(app, asked.host, asked.port)]
+    return servers + ([tls_server(app, asked.door)] if asked.door else [])
+
+
+def end(servers: Iterable[uvicorn.Server]) -> None:
+    """Have *servers* finish what they answer, and leave."""
+    for server in servers:
+        server.should_exit = True
 
 
 @contextmanager
@@ -192,6 +219,7 @@ def page(registry: CollectorRegistry, drain: Drain, port: int, healthy: Callable
         lambda: drain.ledger.dead,
         lambda: drain.expired,
         lambda: drain.waiting,
+        lambda: drain.newest,
     ]
     for (name, text), value in zip(GAUGES.items(), values, strict=True):
         Gauge(name, text, registry=registry).set_function(value)

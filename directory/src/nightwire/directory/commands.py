@@ -7,14 +7,14 @@ from typing import IO, Any
 import click
 
 from nightwire.core.cli import (
+    DOOR_OPTIONS,
     bootstrap_option,
     completion,
     duration_option,
     metrics_port_option,
     registry_option,
+    with_options,
 )
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.group()
@@ -124,10 +124,7 @@ def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8083, show_default=True, help="Port.")
 @metrics_port_option
-@click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines.")
-@click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM).")
-@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the same file]")
-@click.option("--tokens", metavar="HOST:PORT", default="", help="Where Kafka judges the site's own tokens.")
+@with_options(DOOR_OPTIONS)
 @click.option(
     "--watch",
     "watched",

@@ -6,7 +6,14 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, duration_option, json_option, registry_option, wide_option
+from nightwire.core.cli import (
+    bootstrap_option,
+    duration_option,
+    json_option,
+    metrics_port_option,
+    registry_option,
+    wide_option,
+)
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -157,6 +164,7 @@ def down(name: str, bootstrap: str | None) -> None:
 )  # fmt: skip
 @duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
 @click.option("--allow-inside", is_flag=True, help="Webhooks may lead to private networks and this machine.")
+@metrics_port_option
 @bootstrap_option
 @registry_option
 def serve(
@@ -164,6 +172,7 @@ def serve(
     files: Path | None,
     takeover: float,
     allow_inside: bool,
+    metrics_port: int,
     bootstrap: str | None,
     registry: str | None,
 ) -> None:
@@ -178,8 +187,8 @@ def serve(
     from nightwire.flows.worker import WorkerSettings, default_name
     from nightwire.flows.worker import serve as run
 
-    limits = Limits(allow_inside, files)
-    run(WorkerSettings(find_endpoints(bootstrap, registry), name or default_name(), limits, takeover))
+    where, limits = find_endpoints(bootstrap, registry), Limits(allow_inside, files)
+    run(WorkerSettings(where, name or default_name(), limits, takeover, metrics_port))
 
 
 def _kafka(bootstrap: str | None) -> str:

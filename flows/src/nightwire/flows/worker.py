@@ -5,16 +5,20 @@ import os
 import socket
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
+from nightwire.core.access import WRITING, ReadRights, read_rights
 from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
-from nightwire.core.presence import registered
-from nightwire.core.runtime import Endpoints, setup_logging, stopping
+from nightwire.core.presence import metrics_at, registered
+from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
 from nightwire.flows.log import FlowFollower, FlowRecord, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check, parse
@@ -28,6 +32,8 @@ LOOK = 0.2
 """Longest time until a change is seen. [s]"""
 QUIET = 60.0
 """Time after the last change until what is left of stones is deleted: no worker is behind. [s]"""
+RIGHTS = 10.0
+"""Time between two looks at who may read and write what. [s]"""
 AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
 
@@ -41,12 +47,18 @@ class WorkerSettings:
         name: Its name, by which flows may ask for it.
         limits: What it allows to flows.
         takeover: After a crash, how long until another worker goes on. [s]
+        metrics_port: Of the page of metrics; 0 for none.
     """
 
     endpoints: Endpoints
     name: str
     limits: Limits = field(default_factory=Limits)
     takeover: float = 6.0
+    metrics_port: int = 0
+
+
+class DeniedError(FlowError):
+    """Who made a flow may not read or write what it does."""
 
 
 Way = tuple[Flow, Stone]
@@ -63,16 +75,19 @@ class Worker:
     Attributes:
         asked: What it was asked for.
         registry: Knows schemas.
+        rights: Who may read and write what; a flow has those of who made it.
         problems: Why flows do not run as they should, by name.
     """
 
     asked: WorkerSettings
     registry: SchemaRegistry
+    rights: ReadRights = field(default_factory=ReadRights)
     problems: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
     _since: float = 0.0
     _parts: dict[Key, Part] = field(default_factory=dict)
+    _looked: float = field(default_factory=time.monotonic)
 
     def follow(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
         """Run *flows* as they are now; one that cannot be goes on as it was."""
@@ -86,9 +101,7 @@ class Worker:
             try:
                 self._apply(name, {} if record.paused else self._compile(record, version, flows))
             except Exception as error:  # noqa: BLE001  (one flow's text stops no other flow)
-                if self.problems.get(name) != str(error):
-                    log.warning("flow %s stays as it was: %s", name, error)
-                self.problems[name] = str(error)
+                self._note(name, error)
                 continue
             self.problems.pop(name, None)
             self._versions[name] = version
@@ -105,6 +118,33 @@ class Worker:
             except KafkaException as error:
                 log.warning("queues that are left over stay: %s", error)
 
+    def follow_rights(self) -> None:
+        """Look again, now and then, at who may read and write what: who no longer may stops."""
+        if self.rights.bindings is None or time.monotonic() - self._looked < RIGHTS:
+            return
+        self._looked = time.monotonic()
+        with suppress(KafkaException, TimeoutError):  # while Kafka is away, flows stand still
+            rights = read_rights(self.asked.endpoints.kafka)
+            if {*(rights.bindings or ())} != {*self.rights.bindings}:
+                self.rights = rights
+                self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
+
+    def _note(self, name: str, error: Exception) -> None:
+        """Note why flow *name* is not as it should be: one without rights stops, others stay."""
+        denied = isinstance(error, DeniedError)
+        if self.problems.get(name) != str(error):
+            log.warning("flow %s %s: %s", name, "does not run" if denied else "stays as it was", error)
+        self.problems[name] = str(error)
+        if denied:
+            self._apply(name, {})
+
+    def by_flow(self) -> dict[str, list[Part]]:
+        """Return what runs here of each flow; nothing of one that cannot run."""
+        found: dict[str, list[Part]] = {name: [] for name in self.problems.copy()}
+        for (flow, _), one in self._parts.copy().items():
+            found.setdefault(flow, []).append(one)
+        return found
+
     def leave(self) -> None:
         """End all parts, each with its batch."""
         for one in self._parts.values():
@@ -119,6 +159,8 @@ class Worker:
         flow = parse(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
+        if denied := [*missing_rights(flow, record.made_by, self.rights)]:
+            raise DeniedError(denied)
         topics = {*self._admin.list_topics(timeout=10).topics}
         older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
         types = check(flow, topics, self.registry.of_survey, [*readable(older)])
@@ -174,12 +216,57 @@ def _stones(plan: Plan | Way) -> Collection[str]:
     return plan.runners if isinstance(plan, Plan) else {plan[1].name}
 
 
+def missing_rights(flow: Flow, owner: str, rights: ReadRights) -> Iterator[str]:
+    """Yield what *flow* does that *owner* may not; topics `broker.OWNER.…` are his own.  Pure."""
+    own = f"broker.{owner}."
+    yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
+    for topic in flow.writes:
+        if not topic.startswith(own) and not rights.allow(owner, topic, WRITING):
+            yield f"{owner} may not write {topic}; {own}STREAM he may"
+
+
 def _needed(flow: Flow) -> Iterator[str]:
     yield from queues(flow)
     written = (one.options["topic"] for one in flow.stones.values() if one.kind == "topic")
     yield from (topic for topic in written if topic.startswith("broker."))  # others are not ours to make
     if any(one.kind in {"window", "join"} for one in flow.stones.values()):
         yield flow_state(flow.name)
+
+
+class WorkerMetrics(Collector):
+    """What a worker says of its flows; what they read and wrote, their accounts say."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics as they are now."""
+        problem = GaugeMetricFamily(
+            "nightwire_flows_problem", "1: it does not run as it should.", labels=["flow"]
+        )
+        retries = CounterMetricFamily(
+            "nightwire_flows_retries",
+            "Attempts at a terminal that failed and were made again.",
+            labels=["flow"],
+        )
+        for flow, found in self._worker.by_flow().items():
+            problem.add_metric([flow], any(one.problem for one in found) or flow in self._worker.problems)
+            retries.add_metric([flow], sum(one.retries for one in found))
+        yield from (problem, retries)
+
+
+@contextmanager
+def page(worker: Worker, port: int) -> Iterator[None]:
+    """Show metrics within the block, where *port* is not 0."""
+    registry = CollectorRegistry()
+    registry.register(WorkerMetrics(worker))
+    shown = MetricsPage(registry, port=port)
+    if port:
+        shown.start()
+    try:
+        yield
+    finally:
+        shown.stop()
 
 
 def default_name() -> str:
@@ -198,15 +285,18 @@ def serve(asked: WorkerSettings) -> None:
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         ensure_topics(kafka, [settings(FLOWS)])
-        url, who = asked.endpoints.schema_registry, partial(cluster_id, kafka)
-        registry = exits.enter_context(SchemaRegistry(url, cluster_id=who, login=login(kafka)))
-        about = {"worker": asked.name}
-        exits.enter_context(registered(kafka, f"flows {asked.name}", topic=FLOWS, capabilities=about))
+        url, which = asked.endpoints.schema_registry, partial(cluster_id, kafka)
+        registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
+        who = f"flows {asked.name}"
+        ends, about = metrics_at(asked.metrics_port), {"worker": asked.name}
+        exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
-        worker = Worker(asked, registry)
+        worker = Worker(asked, registry, read_rights(kafka))
         exits.callback(worker.leave)
+        exits.enter_context(page(worker, asked.metrics_port))
         log.info("worker %s", asked.name)
         while not stop.is_set():
+            worker.follow_rights()
             worker.follow(follower.flows())
             worker.tidy(follower.flows())
             follower.await_change(AGAIN if worker.problems else LOOK)

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import httpx
 from confluent_kafka import Message
 
-from nightwire.core.presence import ArchiveClient
+from nightwire.core.presence import ArchiveClient, whom_to_trust
 from nightwire.portal.model import Row
 from nightwire.portal.model.rows import to_utc
 from nightwire.schemas import survey as survey_of
@@ -40,7 +40,8 @@ class Archive:
     """
 
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
-        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT)
+        trust = whom_to_trust(url, login)
+        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=trust)
         self._whole = ArchiveClient(url, login)
 
     def named(self, survey: str, name: str) -> list[Row]:

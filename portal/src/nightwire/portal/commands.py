@@ -12,7 +12,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.group()
 def portal() -> None:
-    """Look at the night in a browser: what comes in, objects, the sky."""
+    """Look at the night in a browser: what comes in, objects, the sky, your filters."""
 
 
 @portal.command()
@@ -29,6 +29,19 @@ def portal() -> None:
     "--public",
     is_flag=True,
     help="Show the surveys' alerts and VOEvents to who gives no name, where Kafka asks for names.",
+)
+@click.option(
+    "--proxied",
+    is_flag=True,
+    help="A proxy in front ends TLS: passwords are taken from it, cookies are for TLS.",
+)
+@click.option(
+    "--sandbox",
+    "strength",
+    type=click.Choice(["strong", "weak"]),
+    default="strong",
+    show_default=True,
+    help="How filters that are tried are contained, as of `nightwire filter run`.",
 )
 @click.option(
     "--keep",
@@ -49,6 +62,12 @@ def portal() -> None:
     metavar="URL",
     default="",
     help="Ask this archive for what Kafka has forgotten.  [default: the running stack's, if any]",
+)
+@click.option(
+    "--directory",
+    metavar="URL",
+    default="",
+    help="Ask this directory who is there.  [default: the running stack's, if any]",
 )
 def serve(
     bootstrap: str | None,

@@ -11,6 +11,7 @@ from nightwire.consumers import AlertReader, BadRecord, GroupError, ReceivedAler
 from nightwire.consumers.returns import ReturnError, as_return
 from nightwire.core.kafka import admin
 from nightwire.core.runtime import Backoff, Endpoints, Stop
+from nightwire.core.voevents import post
 from nightwire.portal.model import Classified, Recent, rows_of
 from nightwire.portal.records import StampCache
 from nightwire.schemas import MendableError
@@ -110,12 +111,18 @@ class Follower:
             self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
         self._recent.add(rows)
         for alert in batch:
-            if alert.topic.startswith(RETURNS):
-                try:
-                    self._recent.take_return(alert.topic, _classified(alert))
-                except ReturnError as error:
-                    self.undecodable += 1
-                    log.debug("%s is no classification: %s", alert.place, error)
+            self._take_more(alert)
+
+    def _take_more(self, alert: ReceivedAlert) -> None:
+        """Take in what there is beside rows: threads, and what brokers sent back."""
+        if alert.topic == VOEVENTS:
+            self._recent.take_post(post(alert.alert))
+        if alert.topic.startswith(RETURNS):
+            try:
+                self._recent.take_return(alert.topic, _classified(alert))
+            except ReturnError as error:
+                self.undecodable += 1
+                log.debug("%s is no classification: %s", alert.place, error)
 
     def _topics(self) -> Sequence[str]:
         """Return the topics that are shown; those of before where Kafka does not answer."""

@@ -1,14 +1,16 @@
-"""Who may see what, by Kafka's own answer; what strangers see; limits of rates."""
+"""Who asks, and may see what, by Kafka's own answer; what strangers see; limits of rates."""
 
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
+from nightwire.portal.account import Sessions
 from nightwire.schemas.serving import (
     KafkaAccess,
     KafkaSilentError,
@@ -16,10 +18,14 @@ from nightwire.schemas.serving import (
     NotLetInError,
     RefusedError,
     Token,
+    Tries,
     login_of,
 )
 from nightwire.schemas.topics import VOEVENTS
 
+Answer = TypeVar("Answer")
+WHO = "show a name and a password (basic authentication), or a token; or sign in"
+LOOPBACK = ("127.0.0.1", "::1")
 MOST_KNOWN = 10_000
 """Most addresses whose rates are remembered."""
 
@@ -31,10 +37,60 @@ class Gate:
     Attributes:
         access: Asks Kafka.
         public: Whether who shows no name sees the surveys' alerts and the VOEvents.
+        proxied: Whether a proxy in front ends TLS.
+        sessions: Who is signed in.
+        tries: Wrong passwords, by address.
     """
 
     access: KafkaAccess
     public: bool = False
+    proxied: bool = False
+    sessions: Sessions = field(default_factory=Sessions)
+    tries: Tries = field(default_factory=Tries)
+
+    def login(self, http: Request) -> Login | Token | None:
+        """Return who asks, by what the request shows or by the browser's session; None: nobody."""
+        if (shown := login_of(http.headers.get("Authorization", ""))) is not None:
+            return shown
+        session = self.sessions.of(http)
+        return None if session is None else session.login
+
+    async def enter(self, http: Request, login: Login | Token) -> None:
+        """Sign in who asks, if Kafka lets him in.
+
+        Raises:
+            RefusedError: It does not, or does not answer; he was wrong too often; or others could
+                read his password on its way.
+        """
+        self.private(http)
+        await self._known(http, login)
+        self.sessions.begin(http, login)
+
+    async def user(self, http: Request) -> Login | Token:
+        """Return who asks, whom Kafka knows, where it asks for names.
+
+        Raises:
+            RefusedError: 401: nobody, or nobody whom it knows; or Kafka does not say.
+        """
+        if (login := self.login(http)) is None:
+            raise RefusedError(401, WHO)
+        await self._known(http, login)
+        return login
+
+    async def _known(self, http: Request, login: Login | Token) -> None:
+        if self.access.demanded:
+            await self._answered(http, login, self.access.may, AclOperation.DESCRIBE)
+
+    def private(self, http: Request) -> None:
+        """Do nothing where a password reaches us unread: by TLS, a proxy, or on this machine.
+
+        Raises:
+            RefusedError: 403: it does not.
+        """
+        if self.access.demanded and not (
+            self.proxied or http.url.scheme == "https" or address_of(http) in LOOPBACK
+        ):
+            raise RefusedError(403, "a password would travel unencrypted: come by https")
 
     async def visible(self, http: Request, topics: Iterable[str]) -> frozenset[str]:
         """Return those of *topics* that who asks may read.
@@ -45,20 +101,39 @@ class Gate:
         """
         if not self.access.demanded:
             return frozenset(topics)
-        login = login_of(http.headers.get("Authorization", ""))
+        login = self.login(http)
         if login is None and self.public:
             return frozenset(topic for topic in topics if topic == VOEVENTS or topic.startswith("alerts."))
         if login is None:
-            raise RefusedError(401, "show a name and a password (basic authentication), or a token")
-        return await run_in_threadpool(self._readable, login, list(topics))
+            raise RefusedError(401, WHO)
+        return await self._answered(http, login, self._readable, list(topics))
 
     def _readable(self, login: Login | Token, topics: list[str]) -> frozenset[str]:
+        return frozenset(topic for topic in topics if self.access.may(login, AclOperation.READ, topic))
+
+    async def _answered(
+        self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object
+    ) -> Answer:
+        """Return what Kafka answers *login*: wrong ones are counted, and a session that is ends."""
+        session = self.sessions.of(http)
+        known = session is not None and session.login == login
+        if not known:
+            self.tries.check(address_of(http))
         try:
-            return frozenset(topic for topic in topics if self.access.may(login, AclOperation.READ, topic))
+            return await run_in_threadpool(ask, login, *asked)
         except NotLetInError as error:
+            if known:
+                self.sessions.end(http)
+            else:
+                self.tries.wrong(address_of(http))
             raise RefusedError(401, str(error)) from error
         except KafkaSilentError as error:
             raise RefusedError(503, str(error)) from error
+
+
+def address_of(http: Request) -> str:
+    """Return the address that asks; empty where none is known."""
+    return http.client.host if http.client else ""
 
 
 @dataclass
@@ -82,7 +157,7 @@ class RateLimit:
         Raises:
             RefusedError: 429: there is none left.
         """
-        address, now = http.client.host if http.client else "", self.clock()
+        address, now = address_of(http), self.clock()
         left, since = self._left.pop(address, (self.burst, now))
         left = min(self.burst, left + (now - since) * self.rate)
         self._left[address] = max(0.0, left - 1), now

@@ -1,21 +1,30 @@
 """Alerts by topic, partition and offset, as Kafka still has them; stamps of the newest."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import partial
+from queue import Empty, LifoQueue
 from threading import Lock
 
 from confluent_kafka import Message
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
-from nightwire.core.kafka import MissingError, RecordFetcher, cluster_id
+from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, cluster_id
 from nightwire.core.runtime import Endpoints
 from nightwire.portal.archive import Archive, ArchiveAwayError, Place
+from nightwire.portal.pictures import strip
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-STAMP_BYTES = 96 << 20
-"""Room for the stamps of the newest alerts. [byte]"""
+STAMP_BYTES, STRIP_BYTES = 96 << 20, 16 << 20
+"""Room for the stamps of the newest alerts, and for what was drawn of them. [byte]"""
+CONNECTIONS = 4
+"""Connections to Kafka: so many may ask at once."""
+PATIENCE = 4.0
+"""Longest wait for Kafka, with that for a connection. [s]"""
+REST = 2.0
+"""After no answer, time in which a partition is not asked for again. [s]"""
 
 
 class StampCache:
@@ -46,7 +55,7 @@ class StampCache:
 
 
 class Records:
-    """Fetches alerts.  Safe to use from several threads, one of which is served at a time.
+    """Fetches alerts.  Safe to use from several threads.
 
     Args:
         where: The site's addresses.
@@ -57,7 +66,11 @@ class Records:
     def __init__(self, where: Endpoints, stamps: StampCache, archive: Archive | None = None) -> None:
         self._registry = SchemaRegistry(where.schema_registry, cluster_id=partial(cluster_id, where.kafka))
         self._decoder, self._stamps = RecordDecoder(AlertDecoder(self._registry)), stamps
-        self._fetcher, self._lock, self.archive = RecordFetcher(where.kafka), Lock(), archive
+        self._strips, self.archive = StampCache(STRIP_BYTES), archive
+        self._fetchers: LifoQueue[RecordFetcher] = LifoQueue()
+        for _ in range(CONNECTIONS):
+            self._fetchers.put(RecordFetcher(where.kafka))
+        self._silent: dict[TopicPartition, float] = {}
 
     def alert(self, place: Place) -> ReceivedAlert:
         """Return the alert at *place*, from the archive where Kafka does not have it.
@@ -66,13 +79,35 @@ class Records:
             MissingError: Neither has it, or answers.
             SchemaError: The record there holds no alert.
         """
-        topic, partition, offset = place
         try:
-            with self._lock:
-                message = self._fetcher.one((topic, partition), offset)
+            message = self._kept(place)
         except MissingError as error:
             message = self._archived(place, error)
         return self._decoder.decode(message)
+
+    def _kept(self, place: Place) -> Message:
+        """Return the record at *place* from Kafka.
+
+        Raises:
+            MissingError: It does not have it, or does not answer.
+        """
+        partition, offset, now = place[:2], place[2], time.monotonic()
+        if now < self._silent.get(partition, now):
+            raise MissingError("Kafka did not answer a moment ago")
+        try:
+            fetcher = self._fetchers.get(timeout=PATIENCE)
+        except Empty as error:
+            raise MissingError("Kafka is slow, and others ask too") from error
+        try:
+            found = fetcher.fetch(partition, range(offset, offset + 1), PATIENCE + now - time.monotonic())
+        except MissingError:
+            self._silent[partition] = time.monotonic() + REST
+            raise
+        finally:
+            self._fetchers.put(fetcher)
+        if not found:
+            raise MissingError("Kafka does not have it any more")
+        return found[0]
 
     def _archived(self, place: Place, why: MissingError) -> Message:
         named = f"{place[0]}[{place[1]}]@{place[2]} cannot be had (any more): {why}"
@@ -96,9 +131,21 @@ class Records:
             self._stamps.add(place, held)
         return held
 
+    def strip(self, place: Place) -> bytes:
+        """Return the stamps of the alert at *place* beside each other, as PNG; drawn once.
+
+        Raises:
+            MissingError: Kafka does not have it any more, or does not answer.
+            SchemaError: The record there holds no alert.
+        """
+        if (drawn := self._strips.get(place)) is None:
+            self._strips.add(place, drawn := {"strip": strip(self.stamps(place))})
+        return drawn["strip"]
+
     def close(self) -> None:
         """Leave Kafka, the registry and the archive."""
-        self._fetcher.close()
+        while not self._fetchers.empty():
+            self._fetchers.get().close()
         if self.archive is not None:
             self.archive.close()
         self._registry.close()

@@ -96,7 +96,7 @@ class Drain:
         self._surveys, self._follow_at = list[str](), 0.0
         self._failure: Exception | None = None
         self._retry_at = 0.0  # when what could not be written is tried again; 0: all was [s]
-        self.expired = 0
+        self.expired, self.newest = 0, 0.0  # newest: time of the newest row [s since 1970]
 
     def run(self, stop: Stop) -> None:
         """Archive until *stop*; then write what was taken, and leave the group.
@@ -234,6 +234,7 @@ class Drain:
                 written = writer.write(left, self._begins)
                 self._begins |= {one: end for one, (_, end) in written.spans.items()}
                 self.ledger.note(written)
+                self.newest = max(self.newest, *(one.timestamp / 1000 for one in left))
         except FencedError as error:
             log.warning("what another member has archived is left to it: %s", error)
             self._overtaken |= sources

@@ -19,6 +19,7 @@ HOMES: Mapping[str, str] = {
     "messages": "nightwire.benchmarks.scenarios.messages.scenario:MessagesScenario",
     "multicast": "nightwire.benchmarks.scenarios.multicast.scenario:MulticastScenario",
     "night": "nightwire.benchmarks.scenarios.night.scenario:NightScenario",
+    "portal": "nightwire.benchmarks.scenarios.portal.scenario:PortalScenario",
     "stretch": "nightwire.benchmarks.scenarios.stretch.scenario:StretchScenario",
     "typed": "nightwire.benchmarks.scenarios.typed.scenario:TypedScenario",
     "visit": "nightwire.benchmarks.scenarios.visit.scenario:VisitScenario",

@@ -1,4 +1,4 @@
-"""Whether a principal may read a topic, by Kafka's own rights."""
+"""Whether a principal may read or write a topic, by Kafka's own rights."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,29 +22,30 @@ TIMEOUT = 30.0
 """Longest wait for an answer. [s]"""
 
 READING = (AclOperation.READ, AclOperation.ALL)
+WRITING = (AclOperation.WRITE, AclOperation.ALL)
 
 
 @dataclass(frozen=True)
 class ReadRights:
-    """Kafka's rights to read topics, at one moment.
+    """Kafka's rights to topics, at one moment.
 
     Attributes:
-        bindings: The rights; None where Kafka has no authorizer, and everybody may read.
-        super_users: Principals that may read everything, such as ``User:admin``.
+        bindings: The rights; None where Kafka has no authorizer, and everybody may do everything.
+        super_users: Principals that may do everything, such as ``User:admin``.
     """
 
     bindings: Sequence[AclBinding] | None = None
     super_users: Collection[str] = ()
 
-    def allow(self, name: str, topic: str) -> bool:
-        """Return whether principal *name* may read *topic*.  Pure."""
+    def allow(self, name: str, topic: str, operations: Collection[AclOperation] = READING) -> bool:
+        """Return whether *name* may read *topic*, or do with it what *operations* say.  Pure."""
         if self.bindings is None or f"User:{name}" in self.super_users:
             return True
-        return allows((one for one in self.bindings if _covers(one, topic)), name)
+        return allows((one for one in self.bindings if _covers(one, topic)), name, operations)
 
 
 def read_rights(bootstrap: str) -> ReadRights:
-    """Return the rights to read topics as they are now.
+    """Return the rights to topics as they are now.
 
     Raises:
         KafkaException: Kafka cannot be reached, or does not let us ask.
@@ -81,15 +82,16 @@ def is_open(client: AdminClient) -> bool:
     return not _has_authorizer(_broker_config(client))
 
 
-def allows(bindings: Iterable[AclBinding], name: str) -> bool:
-    """Return whether all *bindings* of one topic let principal *name* read it.  Pure.
+def allows(bindings: Iterable[AclBinding], name: str, operations: Collection[AclOperation] = READING) -> bool:
+    """Return whether all *bindings* of one topic let principal *name* read it, or what else
+    *operations* say.  Pure.
 
-    Kafka decides so: a denial counts before any leave, and without leave reading is denied.
+    Kafka decides so: a denial counts before any leave, and without leave all is denied.
     """
     found = [
         one.permission_type
         for one in bindings
-        if one.principal in (f"User:{name}", "User:*") and one.operation in READING
+        if one.principal in (f"User:{name}", "User:*") and one.operation in operations
     ]
     return AclPermissionType.ALLOW in found and AclPermissionType.DENY not in found
 

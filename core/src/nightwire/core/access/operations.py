@@ -32,6 +32,13 @@ from nightwire.core.runtime import Endpoints, NoJavaError
 
 ADVICE_ERRORS = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
 """Errors whose message tells a person what to do."""
+DOORS = {
+    "schema_registry": "NIGHTWIRE_SCHEMA_REGISTRY",
+    "users": "NIGHTWIRE_USERS",
+    "directory": "NIGHTWIRE_DIRECTORY",
+    "archive": "NIGHTWIRE_ARCHIVE_HTTP",
+}
+"""The variables that name the doors of a site."""
 
 
 def add(
@@ -176,9 +183,9 @@ def credentials(where: Endpoints, name: str, password: str = "") -> dict[str, st
     if ca := public.get("ca"):
         client["ssl.ca.pem"] = Path(ca).read_text().strip()
     found = {"KAFKA_BOOTSTRAP_SERVERS": public.get("kafka", where.kafka)}
-    for door in ("schema_registry", "users", "directory"):
+    for door, variable in DOORS.items():
         if at := public.get(door, getattr(where, door)):
-            found[f"NIGHTWIRE_{door.upper()}"] = at
+            found[variable] = at
     return found | environment(client | ({"sasl.password": password} if password else {}))
 
 

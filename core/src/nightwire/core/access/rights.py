@@ -93,9 +93,9 @@ def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
-    overflowed its filters, and what filters are written against: alerts, visits, the filter set,
-    the accounts, the directory, subscriptions, the channels and their alerts; and what says on
-    which multicast groups these are.
+    overflowed its filters or ends its flows, and what filters are written against: alerts, visits,
+    the filter set, the accounts, the directory, subscriptions, the channels and their alerts; and
+    what says on which multicast groups these are.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -104,7 +104,7 @@ def owner(name: str) -> Rights:
     grants = {
         Grant(requests(name), Operation.WRITE),
         *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS, CHANNELS),
-        *_read_all(f"filter.{name}.", f"overflow.{name}.", "alerts."),
+        *_read_all(f"filter.{name}.", f"overflow.{name}.", f"broker.{name}.", "alerts."),
         *_read_all(*(f"channel.{survey}." for survey in surveys())),  # not those of voevents
         *_read_all(multicast(f"filter.{name}."), multicast("alerts.")),
         _groups(name),

@@ -7,12 +7,12 @@ replayed writes the same key again, and so counts once.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from nightwire.core.kafka import Record, Writer, read_to_end
+from nightwire.core.kafka import Record, TopicPartition, Writer, read_to_end
 from nightwire.core.runtime import now_ms
 from nightwire.schemas import records
 from nightwire.schemas.topics import ACCOUNTS
@@ -133,6 +133,35 @@ def totals(accounts: Iterable[Account]) -> list[StageTotal]:
         for stage, row in _rows(account):
             sums[stage] = [a + b for a, b in zip(sums[stage], row, strict=True)]
     return [StageTotal(stage, *row) for stage, row in sorted(sums.items())]
+
+
+def filters_together(stages: Sequence[StageTotal]) -> list[StageTotal]:
+    """Return *stages* with the filters that add up summed into the last."""
+    fine = [one for one in stages if one.stage.startswith("filter.") and not one.missing]
+    if len(fine) < 2:
+        return list(stages)
+    numbers = (sum(column) for column in zip(*(list(vars(one).values())[1:] for one in fine), strict=True))
+    return [*(one for one in stages if one not in fine), StageTotal(f"{len(fine)} filters", *numbers)]
+
+
+def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict[str, int]:
+    """Return the records of each stage's sources that it has not accounted for; nothing of a stage
+    that reads no topic, nor of the slow lanes, of which `filter top` tells.
+
+    Args:
+        accounts: All accounts.
+        ends: Offset after the last record of each (topic, partition).
+    """
+    done: dict[str, dict[TopicPartition, int]] = {}
+    for account in accounts:
+        reached = done.setdefault(account.stage, {})
+        partition = (account.source, account.partition)
+        reached[partition] = max(reached.get(partition, 0), account.last + 1)
+    return {
+        stage: sum(max(0, ends[one] - end) for one, end in reached.items() if one in ends)
+        for stage, reached in done.items()
+        if reached.keys() & ends.keys()
+    }
 
 
 def _rows(account: Account) -> Iterable[tuple[str, list[int]]]:

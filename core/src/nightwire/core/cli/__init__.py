@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nightwire.core.cli import completion
 from nightwire.core.cli.options import (
+    DOOR_OPTIONS,
     bootstrap_option,
     duration_option,
     json_option,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from nightwire.core.cli.topics import apply
 
 __all__ = [
+    "DOOR_OPTIONS",
     "Cell",
     "Column",
     "Duration",

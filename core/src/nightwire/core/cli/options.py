@@ -1,6 +1,7 @@
 """Options that many verbs share, and how a verb gets many."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -30,6 +31,16 @@ wide_option = click.option(
     "--wide", is_flag=True, help="Show every column and number in full, however narrow the terminal."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+DOOR_OPTIONS = (
+    click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines."),
+    click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM)."),
+    click.option("--tls-key", type=FILE, help="Its private key.  [default: in the same file]"),
+    click.option(
+        "--tokens", metavar="HOST:PORT", default="", help="Where Kafka judges the site's own tokens."
+    ),
+)
+"""Options of servers that other machines reach, who show a name and a password, or a token."""
 
 
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[Verb], Verb]:

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from nightwire.core.accounting import StageTotal
+from nightwire.core.accounting import StageTotal, filters_together
 
 Cell = str | int | Text | None
 """A number is set to the right, with commas or shortened; zero and None are a dot."""
@@ -178,17 +178,8 @@ def stage_table(stages: Iterable[StageTotal], *, each: bool = False, wide: bool 
         wide: As of `Listing`.
     """
     found = list(stages)
-    rows = found if each else _filters_together(found)
+    rows = found if each else filters_together(found)
     return Listing(STAGE_COLUMNS, [_stage_row(stage) for stage in rows], wide)
-
-
-def _filters_together(stages: Sequence[StageTotal]) -> list[StageTotal]:
-    """Return *stages* with the filters that add up summed into the last."""
-    fine = [one for one in stages if one.stage.startswith("filter.") and not one.missing]
-    if len(fine) < 2:
-        return list(stages)
-    numbers = (sum(column) for column in zip(*(list(vars(one).values())[1:] for one in fine), strict=True))
-    return [*(one for one in stages if one not in fine), StageTotal(f"{len(fine)} filters", *numbers)]
 
 
 def _stage_row(stage: StageTotal) -> list[Cell]:

@@ -7,6 +7,7 @@ from nightwire.core.kafka.clients import (
     REFUSALS,
     STARTUP_ERRORS,
     TRANSIENT_ERRORS,
+    Principal,
     admin,
     asks_for_passwords,
     cluster_id,
@@ -16,6 +17,8 @@ from nightwire.core.kafka.clients import (
     principal,
     producer,
     retry_while_unavailable,
+    speaker,
+    speaking_for,
 )
 from nightwire.core.kafka.entry import answering, enter
 from nightwire.core.kafka.fetching import MissingError, RecordFetcher
@@ -55,6 +58,7 @@ __all__ = [
     "Headers",
     "MissingError",
     "OffsetTracker",
+    "Principal",
     "Record",
     "RecordFetcher",
     "TableFollower",
@@ -84,5 +88,7 @@ __all__ = [
     "read_to_end",
     "read_until",
     "retry_while_unavailable",
+    "speaker",
+    "speaking_for",
     "watermarks",
 ]

@@ -8,8 +8,10 @@ was deleted gets an error instead of being moved to the end.
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
@@ -67,6 +69,7 @@ TRANSIENT_ERRORS = frozenset(
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
         KafkaError._RESOLVE,
+        KafkaError._DESTROY_BROKER,
         KafkaError.BROKER_NOT_AVAILABLE,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.NETWORK_EXCEPTION,
@@ -96,12 +99,42 @@ STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaErro
 """Those, and the errors of a topic that is new, or whose leader was just away."""
 
 
-def identity(bootstrap: str) -> dict[str, str]:
-    """Return ``KAFKA_*`` as properties; without a user there, the embedded stack's credentials.
+class Principal(NamedTuple):
+    """A user of Kafka's: his name, and librdkafka's properties of a client by which he enters."""
+
+    name: str
+    client: Mapping[str, Any]
+
+
+_SPEAKER: ContextVar[Principal | None] = ContextVar("speaker", default=None)
+
+
+@contextmanager
+def speaking_for(one: Principal) -> Iterator[None]:
+    """Let all clients that are made in the block, in this thread, enter Kafka as somebody else."""
+    before = _SPEAKER.set(one)
+    try:
+        yield
+    finally:
+        _SPEAKER.reset(before)
+
+
+def speaker() -> str:
+    """Return for whom this thread speaks with Kafka; empty: for this process itself."""
+    one = _SPEAKER.get()
+    return one.name if one else ""
+
+
+def identity(bootstrap: str) -> dict[str, Any]:
+    """Return the properties by which we enter: those of whom we speak for, else ``KAFKA_*``.
+
+    Without a user there, the embedded stack's credentials.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``; the stack's are given to its own Kafka alone.
     """
+    if (one := _SPEAKER.get()) is not None:
+        return dict(one.client)
     known = properties()
     named = any(name.startswith(("sasl.", "security.")) for name in known)
     return known if named else stack_credentials(bootstrap) | known
@@ -109,12 +142,13 @@ def identity(bootstrap: str) -> dict[str, str]:
 
 def asks_for_passwords(bootstrap: str) -> bool:
     """Return whether we enter this Kafka with a name and a password, or a token."""
-    return identity(bootstrap).get("security.protocol", "").upper().startswith("SASL")
+    return str(identity(bootstrap).get("security.protocol", "")).upper().startswith("SASL")
 
 
 def principal(bootstrap: str) -> str:
     """Return our user name at the Kafka at *bootstrap*; empty where none is set."""
-    return identity(bootstrap).get("sasl.username", "")
+    known = identity(bootstrap)
+    return str(known.get("sasl.username", "")) or (speaker() if known else "")
 
 
 def login(bootstrap: str) -> tuple[str, str] | None:
@@ -162,7 +196,9 @@ def consumer(
         overrides: librdkafka properties with ``_`` for ``.``.
     """
     known = identity(bootstrap) if client is None else client
-    group = group or _default_group(known.get("sasl.username", ""))
+    group = group or _default_group(
+        principal(bootstrap) if client is None else client.get("sasl.username", "")
+    )
     told = _telling(on_error) | dict(known)
     return Consumer(
         CONSUMER | told | {"bootstrap.servers": bootstrap, "group.id": group} | _dotted(overrides)

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,6 +27,7 @@ from nightwire.schemas.serving import (
     Login,
     RefusedError,
     TLSDoor,
+    Tries,
     hung_up,
     login_of,
     object_of,
@@ -42,41 +42,9 @@ log = logging.getLogger("nightwire.users")
 
 MAX_BODY = 4 << 10
 """Longest request. [byte]"""
-TRIES, WINDOW = 10, 60.0
-"""Wrong passwords and codes from one address within so long [s], before it has to wait."""
-MAX_ADDRESSES = 10_000
-"""Most addresses whose tries are remembered."""
 DAY = 86_400
 MAX_LIFE = 366 * DAY
 """Longest life of a token. [s]"""
-
-
-class Tries:
-    """Counts wrong logins by address.
-
-    Args:
-        clock: Gives the time. [s, any steady clock]
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._wrong: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=TRIES))
-
-    def check(self, address: str) -> None:
-        """Do nothing while *address* may try.
-
-        Raises:
-            RefusedError: It was wrong too often.
-        """
-        wrong = self._wrong.get(address)
-        if wrong and len(wrong) == TRIES and self._clock() - wrong[0] < WINDOW:
-            raise RefusedError(429, f"too many wrong passwords or codes: wait for {WINDOW:g} s")
-
-    def wrong(self, address: str) -> None:
-        """Count a wrong login of *address*."""
-        if len(self._wrong) >= MAX_ADDRESSES:
-            self._wrong.clear()
-        self._wrong[address].append(self._clock())
 
 
 @dataclass

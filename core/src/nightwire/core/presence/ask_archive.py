@@ -7,6 +7,7 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.presence.site_http import whom_to_trust
 
 TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
@@ -25,7 +26,7 @@ class ArchiveClient:
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         import httpx
 
-        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT)
+        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=whom_to_trust(url, login))
 
     def first_since(self, partition: TopicPartition, time_ms: int) -> int | None:
         """Return the first offset that was written at *time_ms* or later; None for none.

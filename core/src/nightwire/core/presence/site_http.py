@@ -1,5 +1,6 @@
 """Requests to the site's own processes over HTTP, with a name and password or a token."""
 
+import os
 from typing import TYPE_CHECKING, Any, Literal
 
 from nightwire.schemas import MendableError
@@ -62,6 +63,9 @@ def request(
 def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | Literal[False]":
     """Return httpx's ``verify`` for a client of *url*.
 
+    Passwords go to other machines by https alone, but to those of a private network, such as
+    compose's, that ``NIGHTWIRE_PRIVATE_HOSTS`` names.
+
     Raises:
         SiteHttpError: *login* would go to another machine for everybody to read.
     """
@@ -70,7 +74,8 @@ def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | 
     where = httpx.URL(url)
     if where.scheme == "https":
         return trusted()  # to read certificates takes 30 ms
-    if login and where.host not in ("127.0.0.1", "localhost"):
+    private = os.environ.get("NIGHTWIRE_PRIVATE_HOSTS", "").split(",")
+    if login and where.host not in ("127.0.0.1", "localhost", *private):
         raise SiteHttpError(f"{url}: a password goes to another machine by https:// alone")
     return False
 

@@ -147,7 +147,7 @@ def _public(env: Mapping[str, str]) -> dict[str, str]:
     """Return the addresses for other machines that are in the environment."""
     names = {
         name: f"NIGHTWIRE_PUBLIC_{name.upper()}"
-        for name in ("kafka", "schema_registry", "users", "directory", "ca")
+        for name in ("kafka", "schema_registry", "users", "directory", "archive", "ca")
     }
     return {name: env[variable] for name, variable in names.items() if env.get(variable)}
 

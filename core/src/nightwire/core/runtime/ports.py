@@ -22,6 +22,7 @@ USUAL = {
     "public_users": 8444,
     "public_directory": 8445,
     "public_portal": 8446,
+    "public_archive": 8447,
     "public_vtp_authors": 8498,
     "public_vtp_subscribers": 8499,
 }

@@ -62,6 +62,7 @@ state_option = click.option(
 )
 @click.option("--jmx", is_flag=True, help="Kafka tells Prometheus about itself, for the dashboard Kafka.")
 @click.option("--no-portal", is_flag=True, help="Without the pages to look at: less memory.")
+@click.option("--no-flows", is_flag=True, help="Without the worker that runs flows: less memory.")
 @click.option(
     "--auth",
     type=click.Choice(["none", "scram"]),
@@ -117,6 +118,7 @@ def up(
     archive: bool | None,
     jmx: bool,
     no_portal: bool,
+    no_flows: bool,
     auth: str | None,
     new_password: bool,
     host: str | None,
@@ -161,6 +163,7 @@ def up(
         jmx=jmx,
         portal=not no_portal,
         archive=archive,
+        flows=not no_flows,
         doors=Doors(
             auth,
             _public(folder, host, tls_cert, tls_key),

@@ -51,6 +51,8 @@ PORTAL = ("portal",)
 """What people look at, where they do."""
 ARCHIVE = ("archive",)
 """What keeps the past, where its packages are."""
+FLOWS = ("flows",)
+"""What runs everybody's flows."""
 GUARDED = ("users",)
 """What runs beside them where Kafka asks who is there."""
 TOKEN_KEY = "tokens.key.pem"  # noqa: S105  (a file's name)
@@ -73,6 +75,7 @@ def port_names(
     guarded: bool = False,
     archive: bool = False,
     portal: bool = True,
+    flows: bool = True,
 ) -> list[str]:
     """Return the names of all ports that the stack listens on.
 
@@ -83,17 +86,19 @@ def port_names(
         guarded: Whether Kafka asks who is there.
         archive: Whether alerts are archived.
         portal: Whether there are pages to look at.
+        flows: Whether flows run.
     """
     more = {"stream": stream is not None, "kafka": jmx, "node": has_node_exporter()}
     chosen = [*(ARCHIVE if archive else ()), *(PORTAL if portal else ())]
     pages = [
         *PROCESSES,
         *chosen,
+        *(FLOWS if flows else ()),
         *(GUARDED if guarded else ()),
         *(name for name, wanted in more.items() if wanted),
     ]
     doors = [*chosen, *(("tokens", *GUARDED) if guarded else ()), *(PUBLIC_PORTS if public else ())]
-    doors += ["public_portal"] if portal and public else []
+    doors += [f"public_{name}" for name in chosen] if public else []
     return [*PORTS, *doors, *(f"{name}_metrics" for name in pages)]
 
 
@@ -151,10 +156,11 @@ def services(
         *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),
         verb("exporter", "exporter", "--bootstrap", kafka),
         *(
-            [verb("archive", *_archive(folder, where, ports), stop_timeout=60.0)]
+            [verb("archive", *_archive(folder, where, ports, public), stop_timeout=60.0)]
             if "archive" in ports
             else []
         ),
+        *([verb("flows", *_flows(where), stop_timeout=45.0)] if "flows_metrics" in ports else []),
         *_node_exporter(ports),
         *_prometheus(folder, ports),
     ]
@@ -181,14 +187,25 @@ def _directory(where: Sequence[str], ports: Mapping[str, int], public: Public | 
 def _portal(where: Sequence[str], ports: Mapping[str, int], public: Public | None) -> list[str]:
     """Return the words of the portal."""
     words = ["portal", "serve", *where, "--port", str(ports["portal"])]
+    words += ["--directory", f"http://127.0.0.1:{ports['directory']}"]
     words += ["--archive", f"http://127.0.0.1:{ports['archive']}"] if "archive" in ports else []
     words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
     return words + (_https_door("portal", public, ports) if public else [])
 
 
-def _archive(folder: Path, where: Sequence[str], ports: Mapping[str, int]) -> list[str]:
+def _archive(
+    folder: Path, where: Sequence[str], ports: Mapping[str, int], public: Public | None
+) -> list[str]:
     """Return the words of the process that keeps the past."""
-    return ["archive", "serve", *where, "--archive", str(folder / "archive"), "--port", str(ports["archive"])]
+    words = ["archive", "serve", *where, "--archive", str(folder / "archive")]
+    words += ["--port", str(ports["archive"])]
+    words += ["--tokens", f"127.0.0.1:{ports['tokens']}"] if "tokens" in ports else []
+    return words + (_https_door("archive", public, ports) if public else [])
+
+
+def _flows(where: Sequence[str]) -> list[str]:
+    """Return the words of the worker that runs flows."""
+    return ["flow", "serve", *where, "--name", "flows"]
 
 
 def _https_door(name: str, public: Public, ports: Mapping[str, int]) -> list[str]:

@@ -11,9 +11,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from nightwire.core.accounting import Account, StageTotal, discrepancies, read_accounts, totals
+from nightwire.core.accounting import Account, StageTotal, discrepancies, lag, read_accounts, totals
 from nightwire.core.cli.tables import Cell, Column, Listing, show_tables, stage_table
-from nightwire.core.kafka import TopicPartition, end_offsets_at
+from nightwire.core.kafka import end_offsets_at
 from nightwire.core.runtime.disk import LEAST, Disk, disk_of, full_disk
 from nightwire.core.runtime.endpoints import elsewhere, lives
 from nightwire.core.stack.state import checked, supervisor_alive
@@ -61,26 +61,6 @@ def gone(process: Mapping[str, Any]) -> dict[str, Any]:
     """Return the line of a process that does not run now."""
     state = process["state"] if process["state"] in NOT_RUNNING else "ended"
     return {**process, "pid": None, "state": state}
-
-
-def lag(accounts: Iterable[Account], ends: Mapping[TopicPartition, int]) -> dict[str, int]:
-    """Return the records of each stage's sources that it has not accounted for; nothing of a stage
-    that reads no topic, nor of the slow lanes, of which `filter top` tells.
-
-    Args:
-        accounts: All accounts.
-        ends: Offset after the last record of each (topic, partition).
-    """
-    done: dict[str, dict[TopicPartition, int]] = {}
-    for account in accounts:
-        reached = done.setdefault(account.stage, {})
-        partition = (account.source, account.partition)
-        reached[partition] = max(reached.get(partition, 0), account.last + 1)
-    return {
-        stage: sum(max(0, ends[one] - end) for one, end in reached.items() if one in ends)
-        for stage, reached in done.items()
-        if reached.keys() & ends.keys()
-    }
 
 
 def collect(folder: Path) -> dict[str, Any] | None:

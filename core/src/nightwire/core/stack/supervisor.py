@@ -49,6 +49,7 @@ PUBLIC_SCHEMES = {
     "users": "https://",
     "directory": "https://",
     "portal": "https://",
+    "archive": "https://",
     "vtp_authors": "tls://",
     "vtp_subscribers": "tls://",
 }
@@ -75,6 +76,7 @@ class Plan:
         portal: Whether there are pages to look at.
         archive: Whether alerts are archived; None: where the packages are there, but for those of a
             test stream.
+        flows: Whether a worker runs flows.
         doors: By which clients come in.
         new_password: Whether the stack's own processes get another password.
         least_disk: Free space below which it does not start. [byte]
@@ -90,6 +92,7 @@ class Plan:
     jmx: bool = False
     portal: bool = True
     archive: bool | None = None
+    flows: bool = True
     doors: Doors = field(default_factory=Doors)
     new_password: bool = False
     least_disk: int = LEAST
@@ -101,6 +104,7 @@ class Plan:
             "stream": stream, "remote": list(self.remotes), "feed": list(self.feeds),
             "light": self.light, "jmx": self.jmx, "no-portal": not self.portal, "site": self.site,
             "archive": self.archive is True, "no-archive": self.archive is False,
+            "no-flows": not self.flows,
         }  # fmt: skip
 
     @property
@@ -136,7 +140,9 @@ class Supervisor:
         self._plan = plan
         self._doors = plan.doors.after(before)
         public, guarded = self._doors.public, self._doors.auth == SCRAM
-        wanted = {"jmx": plan.jmx, "portal": plan.portal, "archive": plan.archives}
+        wanted = {
+            "jmx": plan.jmx, "portal": plan.portal, "archive": plan.archives, "flows": plan.flows,
+        }  # fmt: skip
         names = port_names(plan.stream, public=public is not None, guarded=guarded, **wanted)
         self._ports = choose(names, before.get("ports", {}), usual=plan.usual_ports)
         kafka = plan.folder / "kafka"

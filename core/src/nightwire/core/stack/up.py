@@ -43,20 +43,21 @@ def state_folder(named: Path | None) -> Path:
 
 
 EXTRAS = ("stack", "gateway", "filters")
-"""What the stack's processes need beside the light client; with pages, `portal` too."""
+"""What the stack's processes need beside the light client; with pages and flows, theirs too."""
 
 
 class NotInstalledError(Exception):
     """Packages are missing; the message says how to get them."""
 
 
-def check_installed(*, portal: bool = True) -> None:
-    """Do nothing where the stack's packages are there, those of the *portal* too.
+def check_installed(plan: Plan) -> None:
+    """Do nothing where the packages are there that *plan* needs.
 
     Raises:
         NotInstalledError: Some are missing.
     """
-    extras = (*EXTRAS, *(["portal"] if portal else []))
+    chosen = {"portal": plan.portal, "flows": plan.flows}
+    extras = (*EXTRAS, *(name for name, wanted in chosen.items() if wanted))
     if missing := missing_packages(*extras):
         raise NotInstalledError(f"missing: {', '.join(missing)}. {install_command(*extras)}")
 
@@ -89,7 +90,7 @@ def stay(plan: Plan) -> int:
     """Supervise in the foreground; return the exit status."""
     setup_logging("nightwire.stack")
     try:
-        check_installed(portal=plan.portal)
+        check_installed(plan)
         check_disk(plan)
         supervise(plan)
     except (*REFUSALS, TimeoutError) as error:
@@ -110,7 +111,7 @@ def detach(plan: Plan, timeout: float, *, quiet: bool = False) -> int:
         state = checked(plan.folder)
         if supervisor_alive(state):
             return _already(plan, state, quiet=quiet)
-        check_installed(portal=plan.portal)
+        check_installed(plan)
         check_disk(plan)
         plan.doors.after(state)
         java_home()
@@ -217,6 +218,7 @@ def _spawn(plan: Plan) -> subprocess.Popen[bytes]:
     words += ["--light"] if plan.light else []
     words += ["--jmx"] if plan.jmx else []
     words += [] if plan.portal else ["--no-portal"]
+    words += [] if plan.flows else ["--no-flows"]
     words += [] if plan.archive is None else ["--archive"] if plan.archive else ["--no-archive"]
     words += ["--least-disk", f"{plan.least_disk}B"]
     if plan.stream:

@@ -1,5 +1,15 @@
 """Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
 
+from nightwire.core.subscriptions.flows import (
+    FlowDeniedError,
+    FlowRecord,
+    Flows,
+    FlowTable,
+    append_flow,
+    read_flow_table,
+    read_flows,
+    write_flow,
+)
 from nightwire.core.subscriptions.following import Following
 from nightwire.core.subscriptions.interest import (
     KINDS,
@@ -18,13 +28,21 @@ __all__ = [
     "KINDS",
     "MAX_CONDITION",
     "REFRESH",
+    "FlowDeniedError",
+    "FlowRecord",
+    "FlowTable",
+    "Flows",
     "Following",
     "InterestError",
     "LiveInterest",
     "Registrar",
     "SubscriptionTable",
+    "append_flow",
     "interest",
     "interest_key",
     "interest_of",
+    "read_flow_table",
+    "read_flows",
     "subscriber_name",
+    "write_flow",
 ]

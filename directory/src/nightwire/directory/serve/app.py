@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from confluent_kafka import KafkaException
 from prometheus_client import Counter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,11 +23,12 @@ from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
 from nightwire.directory.page import SAFE, graph, static
+from nightwire.directory.serve.flows import flow_endpoints
 from nightwire.directory.serve.questions import Questions
 from nightwire.schemas import SchemaError
 from nightwire.schemas.records import ENTRY, SUBSCRIPTION
 from nightwire.schemas.serving import RefusedError, body_of, hung_up, object_of, refusal
-from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
+from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS, NameError_
 
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
@@ -77,6 +79,7 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("PUT", "/subscriptions", partial(want, site)),
         ("DELETE", "/subscriptions/{name}", partial(want_no_more, site)),
+        *flow_endpoints(site.bootstrap, site.gate),
         ("GET", "/http_sd", partial(http_sd, site)),
         *(site.mediator.endpoints(site.gate) if site.mediator else ()),
         ("GET", "/export/{form}", partial(export, site)),
@@ -207,9 +210,9 @@ def _values(endpoints: Any) -> list[Any]:
 async def _respond(answer: Answering, answered: Counter, http: Request) -> Response:
     try:
         response = await answer(http)
-    except (RefusedError, QueryError, EntryError, InterestError, SchemaError) as error:
+    except (RefusedError, QueryError, EntryError, InterestError, SchemaError, NameError_) as error:
         response = refusal(error.status if isinstance(error, RefusedError) else 400, str(error))
-    except DeliveryError as error:
+    except (DeliveryError, KafkaException) as error:
         response = refusal(503, str(error))
     response.headers["Cache-Control"] = "no-store"
     answered.labels(

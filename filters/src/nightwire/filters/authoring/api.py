@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nightwire.filters.authoring.client import Submission
     from nightwire.filters.authoring.notebook import Cell, SourceMap
     from nightwire.filters.authoring.report import Report
+    from nightwire.filters.sandbox import Strength
 
 Filter = Callable[[Any], Any]
 
@@ -154,8 +155,11 @@ def try_on_recent(
     registry: str | None = None,
     *,
     of_last_night: bool = False,
+    strength: "Strength" = "weak",
 ) -> "Report":
     """Judge the newest alerts of *survey*, or some of its last night, by a submitted filter.
+
+    The sandbox has the layers of this machine, or by *strength* all of them: on a server.
 
     Raises:
         FilterError: It is no filter.
@@ -178,7 +182,7 @@ def try_on_recent(
         samples = newest_alerts(enter(at.kafka), [survey], last)
     examined = newest_alerts(at.kafka, [survey], POLICY.alerts)
     request = replace(submission, survey=survey).fields()
-    return try_submission(request, samples, at.schema_registry, examined)
+    return try_submission(request, samples, at.schema_registry, examined, strength)
 
 
 def _submission(

@@ -108,6 +108,25 @@ def file_submission(
     return Submission("python", file_source(file, entry, transform, columns), entry, transform=transform)
 
 
+def text_submission(language: str, text: str) -> Submission:
+    """Return the submission of a text, of which nothing is run here, whoever wrote it.
+
+    Args:
+        language: ``python`` or ``sql``.
+        text: A whole script, or a condition.
+
+    Raises:
+        FilterError: It is no filter, or uses what only running it would make.
+    """
+    if language == "sql":
+        return sql_submission(text)
+    try:
+        entry = likely_function(text)
+        return Submission("python", checked_source(extract(text, entry), entry), entry)
+    except (RecursionError, MemoryError) as error:
+        raise FilterError("this text is nested too deeply") from error
+
+
 def file_source(file: Path, entry: str, transform: str = "", columns: Sequence[str] = ()) -> str:
     """Return the checked source that is submitted of a notebook or script.
 
@@ -162,7 +181,7 @@ def file_source_map(file: Path | None, source: str) -> SourceMap:
 
 def default_owner() -> str:
     """Return the owner of filters where none is named: Kafka's user, else ``me``."""
-    return os.environ.get("KAFKA_SASL_USERNAME", "me")
+    return kafka.speaker() or os.environ.get("KAFKA_SASL_USERNAME", "me")
 
 
 def send_request(

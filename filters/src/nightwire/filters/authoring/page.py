@@ -15,6 +15,9 @@ from nightwire.schemas import AlertView, Stamp, StampError
 MAX_ALERTS = 10
 """Passed alerts of which a page shows light curves and stamps."""
 
+MAX_MISSED = 5
+"""Alerts that just missed, of which it does."""
+
 STAMPS = ("science", "template", "difference")
 """The order of stamps: what was seen, what was there before, what is new."""
 
@@ -42,6 +45,7 @@ def html_fragment(report: Report) -> str:
         f"<p>{PICTURES}</p>" if passed else "",
         *(_alert(one) for one in passed[:MAX_ALERTS]),
         f"<p>and {len(passed) - MAX_ALERTS} more that passed</p>" if len(passed) > MAX_ALERTS else "",
+        *(_alert(one) for one in report.just_missed[:MAX_MISSED]),
         _table(("alert", "verdict"), ((str(one.alert.id), one.why) for one in report.judged), folded=True),
         "</div>",
     ])  # fmt: skip

@@ -33,6 +33,7 @@ class JudgedAlert:
         passed: Whether it passed.
         rank: The number that the filter returned, where it returned one.
         stopped: The condition that stopped it, where one did.
+        stage: Its number, in the order in which they are asked, from 1; 0 where none did.
         fault: Why the filter failed on it, where it did.
     """
 
@@ -41,6 +42,7 @@ class JudgedAlert:
     rank: float | None = None
     stopped: str | None = None
     fault: str | None = None
+    stage: int = 0
 
     @property
     def why(self) -> str:
@@ -70,6 +72,11 @@ class Report:
     def passed(self) -> list[AlertView]:
         """The alerts that passed."""
         return [one.alert for one in self.judged if one.passed]
+
+    @property
+    def just_missed(self) -> list[JudgedAlert]:
+        """Those that a condition stopped, the ones that came furthest first."""
+        return sorted((one for one in self.judged if one.stage), key=lambda one: -one.stage)
 
     @property
     def stages(self) -> Counter[str]:
@@ -146,12 +153,11 @@ def sql_report(
     except NoColumn as error:
         raise FilterError(f"the schemas of survey {of_survey} differ: {error}") from error
     alerts = [survey(of_survey).view(decoder.decode(values[row]).alert) for row in rows]
-    stopped = [
-        next((part for part, ok in zip(parts, each, strict=True) if not ok[at]), None)
-        for at in range(len(rows))
-    ]
+    stages = [next((n for n, ok in enumerate(each, 1) if not ok[at]), 0) for at in range(len(rows))]
     judged = [
-        JudgedAlert(alert, bool(passed), stopped=None if passed else why or condition)
-        for alert, passed, why in zip(alerts, np.asarray(whole), stopped, strict=True)
+        JudgedAlert(alert, passed=True)
+        if passed
+        else JudgedAlert(alert, passed=False, stopped=[condition, *parts][stage], stage=stage)
+        for alert, passed, stage in zip(alerts, np.asarray(whole), stages, strict=True)
     ]
     return Report("the condition", judged, cost, ["compiled: judged over columns"])

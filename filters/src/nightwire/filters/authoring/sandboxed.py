@@ -20,7 +20,7 @@ from nightwire.filters.model.lanes import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.matches import as_asked
 from nightwire.filters.reading.recent import Sample
-from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError
+from nightwire.filters.sandbox import Outcome, RowFilter, SandboxError, Strength
 from nightwire.schemas import AlertDecoder, AlertView, survey
 
 PORTION = 300
@@ -35,6 +35,7 @@ def try_submission(
     samples: Sequence[Sample],
     registry: str | None,
     examined: Sequence[Sample] | None = None,
+    strength: Strength = "weak",
 ) -> Report:
     """Return the report on a submission, with what `submit` would say of it.
 
@@ -43,12 +44,13 @@ def try_submission(
         samples: Alerts.
         registry: The schema registry's URL; None for none.
         examined: The alerts on which the engine would try it; by default some of *samples*.
+        strength: Of the sandbox.
 
     Raises:
         FilterError: It is no filter, or cannot be tried here.
     """
     request = {**request, "owner": default_owner(), "name": request["entry"] or "condition"}
-    trials = TrialRunner(registry, None, POLICY, "weak", catalogues_here())
+    trials = TrialRunner(registry, None, POLICY, strength, catalogues_here())
     try:
         some = samples[:: -(-len(samples) // PORTION) or 1]
         examination = examine(request, some if examined is None else examined, trials)
@@ -142,5 +144,6 @@ def _alerts(
             passed=row in ranks,
             rank=None if rank is None or np.isnan(rank) else rank,
             stopped=conditions[number - 1] if row not in ranks and number else None,
+            stage=0 if row in ranks else number,
             fault=outcome.faults.get(row),
         )

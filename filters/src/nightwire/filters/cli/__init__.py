@@ -1,1 +1,47 @@
-"""The verbs `nightwire filter …`."""
+"""The verbs `nightwire filter …`, and what they ask: the portal asks the same."""
+
+from typing import TYPE_CHECKING
+
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.filters.cli.notify import check_url, notify_owner
+    from nightwire.filters.cli.queries import (
+        ListedFilter,
+        LogEntry,
+        filter_log,
+        last_notices,
+        listed_filters,
+        read_filters,
+        shown_version,
+        version_lines,
+    )
+    from nightwire.filters.cli.summaries import summary_lines, summary_of, take_snapshot
+    from nightwire.filters.cli.tables import listed_json
+
+HOMES = {
+    "check_url": "notify",
+    "notify_owner": "notify",
+    **dict.fromkeys(("ListedFilter", "LogEntry", "filter_log", "last_notices"), "queries"),
+    **dict.fromkeys(("listed_filters", "read_filters", "shown_version", "version_lines"), "queries"),
+    **dict.fromkeys(("summary_lines", "summary_of", "take_snapshot"), "summaries"),
+    "listed_json": "tables",
+}
+__all__ = [
+    "ListedFilter",
+    "LogEntry",
+    "check_url",
+    "filter_log",
+    "last_notices",
+    "listed_filters",
+    "listed_json",
+    "notify_owner",
+    "read_filters",
+    "shown_version",
+    "summary_lines",
+    "summary_of",
+    "take_snapshot",
+    "version_lines",
+]
+
+__getattr__ = on_demand(__name__, HOMES)

@@ -1,19 +1,18 @@
-"""A filter that tells a web page what passed: a flow of two stones, written to `flows`."""
+"""A filter that tells a web page, or a person, what passed: a flow of two stones in `flows`."""
 
 import json
-from datetime import UTC, datetime
 from hashlib import sha256
 
-from nightwire.core.kafka import Writer, admin, ensure_topics, producer
+from nightwire.core.kafka import admin
+from nightwire.core.subscriptions import write_flow
 from nightwire.filters.language import FilterError
-from nightwire.schemas import records
-from nightwire.schemas.topics import FLOWS, NAME, settings
+from nightwire.schemas.topics import NAME
 
-SCHEMES = ("https://", "http://")
+SCHEMES = ("https://", "http://", "mailto:")
 
 
-def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
-    """Let what comes in *topic* be posted to *url*; return the name of the flow.
+def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
+    """Let what comes in *topic* be posted or mailed to *url*; return the name of the flow.
 
     Args:
         bootstrap: Kafka's address.
@@ -22,14 +21,9 @@ def notify(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
         topic: Where its alerts go.
         url: Where they are posted.
     """
-    ensure_topics(bootstrap, [settings(FLOWS)])
     begin = "end" if topic in admin(bootstrap).list_topics(timeout=10).topics else "start"
     flow = flow_name(owner, name)
-    text = flow_text(flow, topic, begin, url)
-    record = {"name": flow, "text": text, "paused": False, "made_by": owner, "made": datetime.now(UTC)}
-    writer = Writer(producer(bootstrap))
-    writer.write(FLOWS, records.FLOW.encode(record), key=flow.encode())
-    writer.flush()
+    write_flow(bootstrap, flow, flow_text(flow, topic, begin, url))
     return flow
 
 
@@ -40,7 +34,7 @@ def check_url(url: str) -> None:
         FilterError: They cannot.
     """
     if not url.startswith(SCHEMES):
-        raise FilterError(f"--notify: {url[:80]!r} begins with neither https:// nor http://")
+        raise FilterError(f"--notify: {url[:80]!r} begins with none of {', '.join(SCHEMES)}")
 
 
 def flow_name(owner: str, name: str) -> str:
@@ -51,7 +45,10 @@ def flow_name(owner: str, name: str) -> str:
 
 
 def flow_text(flow: str, topic: str, begin: str, url: str) -> str:
-    """Return a flow that posts what comes in *topic*, as TOML; JSON's texts are TOML's too."""
+    """Return a flow that sends on what comes in *topic*, as TOML; JSON's texts are TOML's too."""
     source = f"[sources.passed]\ntopic = {json.dumps(topic)}\nbegin = {json.dumps(begin)}\n"
-    hook = f'[stones.hook]\nkind = "webhook"\nfrom = "passed"\nurl = {json.dumps(url)}\n'
-    return f"name = {json.dumps(flow)}\n{source}{hook}"
+    scheme, _, person = url.partition(":")
+    how = (
+        f'"email"\nto = {json.dumps(person)}' if scheme == "mailto" else f'"webhook"\nurl = {json.dumps(url)}'
+    )
+    return f'name = {json.dumps(flow)}\n{source}[stones.hook]\nfrom = "passed"\nkind = {how}\n'

@@ -90,7 +90,8 @@ if TYPE_CHECKING:
 @click.option("--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along.")
 @click.option(
     "--notify", default="", metavar="URL",
-    help="Post each alert that passes to this address, by a flow; needs a worker (`nightwire flow serve`).",
+    help="Post each alert that passes to this address, or mail it (mailto:…), by a flow; needs a worker "
+    "(`nightwire flow serve`).",
 )  # fmt: skip
 @click.option(
     "--no-trial", is_flag=True, help="Not to be tried on recent alerts, where the operator allows it."
@@ -194,9 +195,9 @@ def _submission(
 def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
     """Write the flow that posts what passes, and say how to end it."""
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.cli.notify import notify
+    from nightwire.filters.cli.notify import notify_owner
 
-    flow = notify(find_endpoints(bootstrap).kafka, owner, name, topic, url)
+    flow = notify_owner(find_endpoints(bootstrap).kafka, owner, name, topic, url)
     click.echo(f"posted to {url} by a flow, which ends with:  nightwire flow down {flow}")
 
 

@@ -69,8 +69,8 @@ def read_filters(bootstrap: str) -> FilterSet:
     return found
 
 
-def listed_filters(bootstrap: str) -> list[ListedFilter]:
-    """Return all filters, each with counts of the alerts that it judged.
+def listed_filters(bootstrap: str, owner: str | None = None) -> list[ListedFilter]:
+    """Return all filters, or those of *owner*, each with counts of the alerts that it judged.
 
     Raises:
         KafkaException: Kafka does not answer.
@@ -79,12 +79,13 @@ def listed_filters(bootstrap: str) -> list[ListedFilter]:
     found = {total.stage: total for total in totals(read_accounts(bootstrap))}
     return [
         ListedFilter(
-            known.versions[owner, name, shown_version(known, owner, name)],
-            bool(known.live_version(owner, name)),
-            filter_state(known, owner, name),
-            found.get(filter_topic(owner, name)),
+            known.versions[whose, name, shown_version(known, whose, name)],
+            bool(known.live_version(whose, name)),
+            filter_state(known, whose, name),
+            found.get(filter_topic(whose, name)),
         )
-        for owner, name in known.names()
+        for whose, name in known.names()
+        if owner in (None, whose)
     ]
 
 
@@ -168,18 +169,31 @@ def filter_log(bootstrap: str, owner: str, name: str) -> list[LogEntry]:
     Raises:
         KafkaException: Kafka does not answer.
     """
-    requested = map(_requested, _of_filter(bootstrap, requests(owner), records.REQUEST, name))
-    answered = map(_answered, _of_filter(bootstrap, answers(owner), records.ANSWER, name))
+    requested = map(_requested, _decoded(bootstrap, requests(owner), records.REQUEST, name))
+    answered = map(_answered, _decoded(bootstrap, answers(owner), records.ANSWER, name))
     return sorted([*requested, *answered], key=lambda entry: entry.time)
 
 
-def _of_filter(bootstrap: str, topic: str, kind: Record, name: str) -> Iterator[Mapping[str, Any]]:
+def last_notices(bootstrap: str, owner: str) -> dict[str, LogEntry]:
+    """Return the engine's last notice about each of an owner's filters, by its name.
+
+    Raises:
+        KafkaException: Kafka does not answer.
+    """
+    said = _decoded(bootstrap, answers(owner), records.ANSWER)
+    return {one["name"]: _answered(one) for one in said if not one["request"]}
+
+
+def _decoded(
+    bootstrap: str, topic: str, kind: Record, name: str | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the records of a topic, or those of one filter."""
     for message in read_to_end(bootstrap, [topic]):
         try:
             record = kind.decode(message.value() or b"")
         except DecodeError:
             continue  # the engine has put it into dead-letters
-        if record["name"] == name:
+        if name in (None, record["name"]):
             yield record
 
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
+    from nightwire.filters.delivery.overflow import read_overflow
     from nightwire.filters.delivery.transform_writer import TransformWriter
 
-__all__ = ["TransformWriter"]
+__all__ = ["TransformWriter", "read_overflow"]
 
-__getattr__ = on_demand(__name__, {"TransformWriter": "transform_writer"})
+__getattr__ = on_demand(__name__, {"TransformWriter": "transform_writer", "read_overflow": "overflow"})

@@ -62,7 +62,17 @@ def _no_key(key: Any) -> Any:
 
 
 def _half_away(value: float) -> float:
+    if isinstance(value, int):  # ids are beyond what a float holds
+        return value
     return math.copysign(math.floor(abs(value) + 0.5), value)
+
+
+def _remainder(value: float, divisor: float) -> float:
+    """Return what is left of *value*, with its sign; of integers exactly."""
+    if isinstance(value, int) and isinstance(divisor, int):
+        left = abs(value) % abs(divisor)
+        return -left if value < 0 else left
+    return math.fmod(value, divisor)
 
 
 LEAVES: Mapping[str, Operation] = {
@@ -230,7 +240,7 @@ SQL: Mapping[str, Operation] = {
     )
 } | {
     "sql.like": Operation("nt", 8),
-    "sql.%": Operation("nn", 4, math.fmod),
+    "sql.%": Operation("nn", 4, _remainder),
     "sql.round": Operation("n", 4, _half_away),
 }  # fmt: skip
 """Operations as SQL has them: NULL of NULL."""

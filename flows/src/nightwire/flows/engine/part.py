@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.consumers.source import ArchiveClient, milliseconds, parse_since
+from nightwire.consumers.source import milliseconds, parse_since
 from nightwire.core.accounting import (
     OffsetAccounts,
     read_accounts,
@@ -31,6 +31,7 @@ from nightwire.core.kafka import (
     read_to_end,
     retry_while_unavailable,
 )
+from nightwire.core.presence import ArchiveClient
 from nightwire.flows.engine.past import ALERTS, EXPIRED, Past
 from nightwire.flows.engine.plan import Plan, Written
 from nightwire.flows.engine.restarting import Restarting

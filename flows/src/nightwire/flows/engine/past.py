@@ -9,8 +9,8 @@ import httpx
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.consumers.source import ArchiveClient
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import LogLimiter
 from nightwire.schemas import MendableError
 

@@ -22,12 +22,14 @@ class Restarting(threading.Thread):
 
     Attributes:
         problem: Why it does not get on; empty where it does.
+        retries: Attempts that failed and were made again.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.leaving = threading.Event()
         self.problem = ""
+        self.retries = 0
 
     def leave(self) -> None:
         """Finish what is at hand, and end."""

@@ -115,6 +115,7 @@ class WayOut(Restarting):
             late = attempts >= LEAST_ATTEMPTS and age > seconds(stone.options.get("give_up", GIVE_UP))
             if late or isinstance(why, Refused | DecodeError):
                 return held.bury(message, f"{why}, attempt {attempts}")
+            self.retries += 1
             if self._limiter.allows(str(why)):
                 log.warning("%s: %s; trying again", self.name, why)
             self._pause(held, message, stone, backoff.next())

@@ -10,8 +10,8 @@ from confluent_kafka import KafkaException
 from nightwire.core.cli import progress
 from nightwire.core.kafka import enter, read_to_end
 from nightwire.core.runtime import NoStackError, find_endpoints
+from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.gateway.eventlog.decoder import element_hash
-from nightwire.gateway.voevent.threads import Post, missing, post, thread
 from nightwire.schemas import DecodeError
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS

@@ -1,6 +1,9 @@
 """The dashboard *consumers*: who reads, how far behind they are, and what brokers take."""
 
-from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row
+from nightwire.monitoring.dashboards.panel import RATE, Kind, Panel, Row, number_panel
+
+OF_FLOWS = '{stage=~"flow[.].+"}'
+"""Parts of flows, and their terminals."""
 
 READERS = Row(
     "Groups",
@@ -107,4 +110,71 @@ BROKERS = Row(
     empty="while no community broker reads",
 )
 
-CONSUMERS: tuple[Row, ...] = (OFFERED, READERS, BROKERS)
+ARCHIVE = Row(
+    "The archive, and what is asked",
+    (
+        number_panel(
+            "Newest row",
+            "Time since the newest archived alert was written; by day nothing comes.",
+            {"ago": "time() - max(nightwire_archive_newest_timestamp_seconds > 0)"},
+            unit="s",
+        ),
+        number_panel(
+            "Not archived yet",
+            "Alerts that the archive has not written, of all surveys.",
+            {"behind": 'sum(nightwire_stage_lag_records{stage="archive"})'},
+        ),
+        Panel(
+            "Archived",
+            "Alerts a second that became rows.",
+            {"alerts": 'sum(rate(nightwire_accounts_delivered{stage="archive"}[5m]))'},
+            unit=RATE,
+        ),
+        Panel(
+            "Answers over HTTP",
+            "Answers a second, by process and HTTP status.",
+            {
+                f"{name} {{{{status}}}}": f"sum by (status) (rate(nightwire_{name}_requests_total[5m]))"
+                for name in ("archive", "directory", "portal")
+            },
+            unit=RATE,
+            empty="of a process that nobody has asked",
+        ),
+    ),
+    empty="where there is no archive (`nightwire up --no-archive`), or it has no row",
+)
+
+FLOWS = Row(
+    "Flows",
+    (
+        Panel(
+            "Behind, by flow or terminal",
+            "Records that a part of a flow, or a terminal, has not accounted for yet.",
+            {"{{stage}}": f"sum by (stage) (nightwire_stage_lag_records{OF_FLOWS})"},
+            width=6,
+        ),
+        Panel(
+            "Delivered",
+            "Events a second, by flow; of a terminal (FLOW.STONE) what was taken there.",
+            {"{{stage}}": f"sum by (stage) (rate(nightwire_accounts_delivered{OF_FLOWS}[5m]))"},
+            unit=RATE,
+            width=6,
+        ),
+        Panel(
+            "Tried again",
+            "Attempts a second that a terminal's other side did not take.",
+            {"{{flow}}": "sum by (flow) (rate(nightwire_flows_retries_total[5m]))"},
+            unit=RATE,
+            width=6,
+        ),
+        Panel(
+            "Dead letters",
+            "Events, ever, that no stone could use, or no other side took.",
+            {"{{stage}}": f"sum by (stage) (nightwire_accounts_dead_lettered{OF_FLOWS})"},
+            width=6,
+        ),
+    ),
+    empty="until a flow has read something (`nightwire flow up`)",
+)
+
+CONSUMERS: tuple[Row, ...] = (OFFERED, READERS, BROKERS, ARCHIVE, FLOWS)

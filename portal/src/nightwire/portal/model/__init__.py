@@ -4,7 +4,7 @@ from nightwire.portal.model.curve import Measured, as_columns, curve_of
 from nightwire.portal.model.recent import Recent
 from nightwire.portal.model.rows import VOEVENT, Classified, Row, rows_of
 from nightwire.portal.model.search import Position, Question, parse
-from nightwire.portal.model.sky import density, moc
+from nightwire.portal.model.sky import circle, density, moc
 
 __all__ = [
     "VOEVENT",
@@ -15,6 +15,7 @@ __all__ = [
     "Recent",
     "Row",
     "as_columns",
+    "circle",
     "curve_of",
     "density",
     "moc",

@@ -10,6 +10,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
+from nightwire.core.voevents import Post
 from nightwire.portal.model.rows import Classified, Row
 
 Name = tuple[str, str]
@@ -29,6 +30,7 @@ class Recent:
         self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
         self._read: dict[tuple[str, int], int] = {}
         self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
+        self._posts: deque[Post] = deque(maxlen=keep)
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))
@@ -136,6 +138,16 @@ class Recent:
         with self._lock:
             asked = [key for key in self._returned if key[0] in topics and key[1] in ids]
             return [one for key in asked for one in self._returned[key].values()]
+
+    def take_post(self, post: Post) -> None:
+        """Keep what a thread shows of a VOEvent."""
+        with self._lock:
+            self._posts.append(post)
+
+    def posts(self) -> list[Post]:
+        """Return what threads show of the newest VOEvents, each once, newest first."""
+        with self._lock:  # several gateways may have written one
+            return list({(post.ivorn, post.version): post for post in self._posts}.values())[::-1]
 
     def _backward(self, topic: str) -> Iterator[Row]:
         return reversed(self._topics.get(topic, deque()))

@@ -40,10 +40,26 @@ def outlines(cells: Sequence[int], order: int = ORDER) -> list[list[tuple[float,
     for cell in cells:
         corners = healpy.vec2ang(healpy.boundaries(1 << order, cell, step=2, nest=True).T, lonlat=True)
         centre = healpy.pix2ang(1 << order, cell, nest=True, lonlat=True)[0]
-        middle = (centre + 180) % 360 - 180
-        longitudes = middle + (corners[0] - middle + 180) % 360 - 180
-        found.append(mollweide(np.clip(longitudes, -180, 180), corners[1]))
+        found.append(_outline(centre, corners[0], corners[1]))
     return found
+
+
+def circle(ra: float, dec: float, radius: float) -> list[tuple[float, float]]:
+    """Return the outline of the circle of *radius* around a position, as `outlines` does. [deg]"""
+    turn = np.linspace(0, 2 * np.pi, 72, endpoint=False)
+    pole, size = np.deg2rad(90 - dec), np.deg2rad(min(radius, 179.0))
+    cosine = np.cos(pole) * np.cos(size) + np.sin(pole) * np.sin(size) * np.cos(turn)
+    east = np.arctan2(np.sin(size) * np.sin(turn) * np.sin(pole), np.cos(size) - np.cos(pole) * cosine)
+    return _outline(ra, ra + np.rad2deg(east), 90 - np.rad2deg(np.arccos(np.clip(cosine, -1, 1))))
+
+
+def _outline(
+    centre: float, longitude: NDArray[np.float64], latitude: NDArray[np.float64]
+) -> list[tuple[float, float]]:
+    """Return a closed line about *centre* in the projection, on the side of its centre. [deg in]"""
+    middle = (centre + 180) % 360 - 180
+    unwrapped = middle + (longitude - middle + 180) % 360 - 180
+    return mollweide(np.clip(unwrapped, -180, 180), latitude)
 
 
 def mollweide(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
-from nightwire.portal.pictures import Target, finder_pdf, in_order, picture, strip
+from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
 from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
 from nightwire.portal.serve.words import sexagesimal
@@ -37,6 +37,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         {
             "alerts": [row.as_json() for row in rows],
             "filters": portal.recent.filters(rows[0], visible),
+            "matches": await portal.matched(rows[0]),
             "returned": classified(portal, rows, visible),
             "curve": [asdict(one) for one in curve],
             "missing": missing or away,
@@ -67,7 +68,7 @@ async def record(portal: Portal, http: Request) -> Response:
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
-    body = await run_in_threadpool(lambda: strip(portal.records.stamps(place)))
+    body = await run_in_threadpool(portal.records.strip, place)
     return Response(body, media_type="image/png", headers=FOREVER)
 
 

@@ -2,28 +2,35 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import Any
 
+from confluent_kafka import KafkaException
 from prometheus_client import Counter
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from nightwire.filters.language import FilterError
+from nightwire.portal.account.sessions import LONGEST
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve import api, pages
+from nightwire.portal.serve import api, filters_api, my_filters, night, pages, sign_in
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.openapi import ENDPOINTS, document
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas import SchemaError, StampError
 from nightwire.schemas.serving import RefusedError, hung_up, refusal
+from nightwire.schemas.topics import NameError_
 
 SAFE: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -35,6 +42,9 @@ STATUS: Mapping[type[Exception], int] = {
     MissingError: 410,
     SchemaError: 422,
     StampError: 422,
+    FilterError: 422,
+    NameError_: 422,
+    KafkaException: 503,
 }
 """HTTP's status of each error that a request may end with."""
 Answering = Callable[[Portal, Request], Awaitable[Response]]
@@ -43,32 +53,57 @@ PAGES: Mapping[str, Answering] = {
     "/object/{survey}/{name:path}": pages.of_name,
     "/find": pages.search,
     "/sky": pages.sky,
+    "/sky/view": pages.sky_view,
+    "/night": night.night,
     "/api": pages.about_api,
+    "/sign-in": sign_in.sign_in,
+    "/sign-out": sign_in.sign_out,
+    "/filters": my_filters.mine,
+    "/filters/new": my_filters.write,
+    "/filters/of/{name}": my_filters.one,
+    "/shared/{link}": my_filters.shared,
 }
+FORMS = ("/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}")
+"""Pages that take forms, by POST."""
 
 
-def application(portal: Portal, answered: Counter, streams: Streams) -> Starlette:
-    """Return the portal; *answered* counts its answers, by path and status."""
+def application(portal: Portal, answered: Counter, streams: Streams, *, private: bool = False) -> Starlette:
+    """Return the portal; *answered* counts its answers, by path and status.
+
+    Its cookies are for TLS alone where the way here is *private*.
+    """
 
     async def openapi(_portal: Portal, _http: Request) -> Response:
         return JSONResponse(document(portal.site))
 
-    answers: dict[str, Answering] = {one.path: getattr(api, one.name, streams.answer) for one in ENDPOINTS}
-    answers |= {"/api/openapi.json": openapi, **PAGES}
+    named: dict[str, Any] = {**vars(night), **vars(filters_api), **vars(api)}
+    answers = [(one.path, named.get(one.name, streams.answer), [one.method]) for one in ENDPOINTS]
+    answers += [("/api/openapi.json", openapi, ["get"])]
+    answers += [(path, page, ["get", "post"] if path in FORMS else ["get"]) for path, page in PAGES.items()]
     routes: list[Route | Mount] = [
-        Route(path, partial(_respond, portal, answer, answered), methods=["GET"])
-        for path, answer in answers.items()
+        Route(path, partial(_respond, portal, answer, answered), methods=methods)
+        for path, answer, methods in answers
     ]
     routes.append(Mount("/static", StaticFiles(packages=[("nightwire.portal", "static")])))
     return Starlette(
         routes=routes,
-        middleware=[Middleware(_Safe), Middleware(GZipMiddleware, minimum_size=1000)],
+        middleware=[
+            Middleware(_Safe),
+            Middleware(GZipMiddleware, minimum_size=1000),
+            Middleware(
+                SessionMiddleware,
+                secret_key=portal.gate.sessions.secret,
+                session_cookie="__Host-nightwire" if private else "nightwire",
+                max_age=round(LONGEST),
+                https_only=private,
+            ),
+        ],
         exception_handlers={ClientDisconnect: hung_up, HTTPException: partial(_nothing, portal)},
     )
 
 
 class _Safe:
-    """Adds `SAFE` to every answer."""
+    """Adds `SAFE` to every answer, but for what that says itself."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -78,8 +113,9 @@ class _Safe:
     ) -> None:
         async def safely(message: dict[str, object]) -> None:
             if message["type"] == "http.response.start":
-                more = [(name.lower().encode(), text.encode()) for name, text in SAFE.items()]
-                message["headers"] = [*message.get("headers", ()), *more]  # type: ignore[misc]  # ASGI's own
+                own = MutableHeaders(scope=message)
+                for name, text in SAFE.items():
+                    own.setdefault(name, text)
             await send(message)
 
         await self._app(scope, receive, safely)
@@ -98,13 +134,12 @@ async def _respond(portal: Portal, answer: Answering, answered: Counter, http: R
 
 
 def _refused(portal: Portal, http: Request, status: int, why: str) -> Response:
-    """Return a refusal: JSON to programs, a page to people."""
-    found = refusal(status, why)
+    """Return a refusal: JSON to programs, a page to people, whom no name is the way to sign in."""
     if http.url.path.startswith("/api/"):
-        return found
-    page = pages.render(portal, "error.html", status, status=status, why=why)
-    page.headers.update({name: text for name, text in found.headers.items() if name == "www-authenticate"})
-    return page
+        return refusal(status, why)
+    if status == 401:
+        return sign_in.to_sign_in(http)
+    return pages.render(portal, "error.html", status, status=status, why=why)
 
 
 async def _nothing(portal: Portal, http: Request, error: Exception) -> Response:

@@ -2,12 +2,19 @@
 
 import asyncio
 import json
+from base64 import b64encode
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from nightwire.portal.model import Row
+from nightwire.portal.records import MissingError, Records
 from nightwire.portal.serve.portal import Portal, chosen, number
+from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 
 BEAT = 0.25
@@ -16,6 +23,8 @@ MOST = 8
 """Alerts in one message: more than that nobody sees."""
 SILENCE = 60
 """Beats without an alert after which a comment says that we are there."""
+WRITTEN = 256
+"""Newest rows whose text is kept: who looks at the same alerts is told the same."""
 MOST_OPEN, MOST_OF_ONE = 300, 8
 """Streams that are open at once, and those of one address."""
 
@@ -29,6 +38,7 @@ class Streams:
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
         self._open: dict[str, int] = {}
+        self._written: OrderedDict[tuple[int, bool], asyncio.Future[str]] = OrderedDict()
         self.ending = ending
 
     @property
@@ -58,7 +68,7 @@ class Streams:
         """Yield events; who may read what is asked anew at each beat, so that no right outlives."""
         self._open[address] = self._open.get(address, 0) + 1
         try:
-            said, silent = "", 0
+            said, silent, drawn = "", 0, "strips" in http.query_params
             yield "retry: 2000\n\n"
             while not self.ending():
                 topics = chosen(http, await portal.gate.visible(http, portal.topics()))
@@ -67,8 +77,8 @@ class Streams:
                 newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
                 number, silent = newest, 0 if rows else silent + 1
                 if rows:
-                    found = json.dumps({"rows": [row.as_json() for row in rows], "more": more})
-                    yield f"id: {newest}\nevent: rows\ndata: {found}\n\n"
+                    found = ", ".join([await self._text(portal, row, drawn) for row in rows])
+                    yield f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'
                 if (trouble := portal.trouble()) != said:
                     said = trouble
                     yield f"event: state\ndata: {json.dumps(trouble)}\n\n"
@@ -83,3 +93,22 @@ class Streams:
             self._open[address] -= 1
             if not self._open[address]:
                 del self._open[address]
+
+    async def _text(self, portal: Portal, row: Row, drawn: bool) -> str:
+        """Return a row as JSON, its stamps *drawn* in it; it is made once, for everybody."""
+        key = row.number, drawn
+        if key not in self._written:
+            made = run_in_threadpool(_row_text, portal.records, row, drawn)
+            self._written[key] = asyncio.ensure_future(made)
+            if len(self._written) > WRITTEN:
+                self._written.popitem(last=False)
+        return await asyncio.shield(self._written[key])  # who leaves takes it from nobody else
+
+
+def _row_text(records: Records, row: Row, drawn: bool) -> str:
+    """Return a row as JSON, its stamps *drawn* as a picture in it where they can be had."""
+    found = row.as_json()
+    if drawn and row.stamps:
+        with suppress(MissingError, SchemaError):
+            found["strip"] = "data:image/png;base64," + b64encode(records.strip(row.place)).decode()
+    return json.dumps(found)

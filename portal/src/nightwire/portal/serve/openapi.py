@@ -13,6 +13,7 @@ TEXTS = {
     "most": "Most alerts in the answer.",
     "before": "Only what came in before the alert of this number.",
     "after": "Begin behind the alert of this number.",
+    "strips": "Each row with its stamps, as a data URL.",
     "format": "Form of the answer.",
     "bytes": "base64: with the stamps.",
     "stretch": "asinh, linear (both between ZScale's limits) or minmax.",
@@ -20,6 +21,7 @@ TEXTS = {
     "radius": "Around a position. [arcsec]",
     "hours": "How far back.",
     "order": "Of the HEALPix cells.",
+    "version": "Of a filter: the newest that was live, unless it says another.",
 }
 """What each parameter of a query means."""
 
@@ -33,6 +35,8 @@ class Endpoint(NamedTuple):
         says: What the answer is.
         media_types: Of it.
         query: Parameters of its query.
+        method: HTTP's, in small letters.
+        body: Names that the JSON which is sent may have.
     """
 
     path: str
@@ -40,16 +44,19 @@ class Endpoint(NamedTuple):
     says: str
     media_types: tuple[str, ...] = ("application/json",)
     query: tuple[str, ...] = ()
+    method: str = "get"
+    body: tuple[str, ...] = ()
 
 
 NAME = "{survey}/{name:path}"
+MINE = "/api/filters/of/{name}"
 PLACE = "{topic}/{partition:int}/{offset:int}"
 FILES = ("text/csv", "application/fits", "application/x-votable+xml", "application/vnd.apache.parquet")
 ENDPOINTS = (
     Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*SEVERAL, "most", "before")),
     Endpoint(
         "/api/live", "live", "What comes in: the newest of each 250 ms, the rest counted.",
-        ("text/event-stream",), (*SEVERAL, "most", "after"),
+        ("text/event-stream",), (*SEVERAL, "most", "after", "strips"),
     ),
     Endpoint(f"/api/object/{NAME}", "of_name", "Recent alerts and light curve of an object or alert."),
     Endpoint(
@@ -62,16 +69,38 @@ ENDPOINTS = (
         f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
+    Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
     Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
     Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",
              ("application/json", "application/fits"), (*SEVERAL, "hours", "format")),
+    Endpoint("/api/filters", "filters", "Your filters."),
+    Endpoint(
+        "/api/filters/names", "filter_names", "What filters may ask of a survey's alerts.", query=("survey",)
+    ),
+    Endpoint(
+        "/api/filters/try", "try_filter", "A filter tried on recent alerts, or last night's.",
+        method="post", body=("language", "text", "survey", "last", "last_night"),
+    ),
+    Endpoint(MINE, "filter_of_name", "One of your filters.", query=("version",)),
+    Endpoint(
+        MINE, "submit_filter", "A filter submitted: its next version.",
+        method="post", body=("language", "text", "survey", "cap", "choice", "notify"),
+    ),
+    Endpoint(f"{MINE}/log", "filter_log", "What was asked for a filter, answered and noticed."),
+    Endpoint(f"{MINE}/overflow", "filter_overflow", "What its cap cut off."),
+    Endpoint(
+        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback or remove a filter.",
+        method="post", body=("version",),
+    ),
 )  # fmt: skip
 
 
 def document(site: str) -> dict[str, Any]:
     """Return the API of the portal of *site* as an OpenAPI document."""
-    paths = {re.sub(r":\w+}", "}", one.path): {"get": _operation(one)} for one in ENDPOINTS}
+    paths: dict[str, dict[str, Any]] = {}
+    for one in ENDPOINTS:
+        paths.setdefault(re.sub(r":\w+}", "}", one.path), {})[one.method] = _operation(one)
     info = {"title": f"nightwire portal of {site}", "version": __version__}
     login = {"basic": {"type": "http", "scheme": "basic"}, "token": {"type": "http", "scheme": "bearer"}}
     security: list[dict[str, list[str]]] = [{}, {"basic": []}, {"token": []}]
@@ -91,9 +120,11 @@ def _operation(one: Endpoint) -> dict[str, Any]:
 
     inside = re.findall(r"{(\w+)", one.path)
     refused = {"description": "Refused; the message says why.", "content": {"application/json": {}}}
+    schema = {"type": "object", "properties": {name: {} for name in one.body}}
     return {
         "operationId": one.name,
         "summary": one.says,
+        **({"requestBody": {"content": {"application/json": {"schema": schema}}}} if one.body else {}),
         "parameters": [parameter(name, "path") for name in inside]
         + [parameter(n, "query") for n in one.query],
         "responses": {

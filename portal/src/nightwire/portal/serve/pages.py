@@ -3,6 +3,7 @@
 import json
 import time
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -12,15 +13,26 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
+from nightwire.core.voevents import missing, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, density
+from nightwire.portal.model import VOEVENT, Row, circle, density
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
-from nightwire.portal.serve.portal import PAGE, Portal, chosen, classified, find, is_whole, listed, of_object
+from nightwire.portal.serve.portal import (
+    PAGE,
+    Portal,
+    chosen,
+    classified,
+    find,
+    is_whole,
+    listed,
+    number,
+    of_object,
+)
 from nightwire.schemas import SchemaError
 from nightwire.schemas.topics import VOEVENTS
 
@@ -28,6 +40,20 @@ LONGEST_RECORD = 200_000
 """Longest record that a page shows. [character]"""
 SHADES = 8
 """Shades of the sky map."""
+SMALLEST = 1.5
+"""Smallest circle that is seen on a map of the sky. [deg]"""
+
+
+ALADIN = files("nightwire.portal") / "static" / "vendor" / "aladin.js"
+"""Made by `make portal-assets`."""
+VIEW = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "worker-src blob:; connect-src 'self' data: {0}; img-src 'self' data: blob: {0}; base-uri 'none'; "
+    "form-action 'self'; frame-ancestors 'none'"
+)
+"""What a browser may do with the sky view: Aladin Lite is WebAssembly with a style sheet in it."""
+TILES = "https://*.unistra.fr https://*.u-strasbg.fr"
+"""Where surveys' images come from, for who asks for them."""
 
 
 @cache
@@ -85,6 +111,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
+        "matches": await portal.matched(shown),
         "returned": classified(portal, rows, visible),
         "filters": portal.recent.filters(shown, visible),
         "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
@@ -92,9 +119,24 @@ async def of_name(portal: Portal, http: Request) -> Response:
     try:
         alert = await portal.alert(shown.place)
         values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
+        values["event"] = _event(portal, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
-        values |= {"record": "", "stamps": [], "missing": str(error)}
+        values |= {"record": "", "stamps": [], "missing": str(error), "event": None}
     return render(portal, "object.html", **values)
+
+
+def _event(portal: Portal, alert: ReceivedAlert) -> dict[str, Any]:
+    """Return what a VOEvent says, its thread, and the outline of where it was."""
+    found = dict(alert.alert)
+    posts = thread(portal.recent.posts(), found["ivorn"])
+    ra, dec, error = (found[name] for name in ("ra", "dec", "error"))
+    placed = ra is not None and dec is not None and abs(dec) <= 90
+    outline = _points(circle(ra, dec, max(error or 0.0, SMALLEST))) if placed else ""
+    return found | {"thread": posts, "absent": missing(posts), "circle": outline}
+
+
+def _points(outline: list[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.4f},{-y:.4f}" for x, y in outline)
 
 
 def _record(alert: ReceivedAlert) -> str:
@@ -140,9 +182,25 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
     found = []
     for (cell, count), outline in zip(counts.items(), outlines(list(counts)), strict=True):
         shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
-        points = " ".join(f"{x:.4f},{-y:.4f}" for x, y in outline)
-        found.append({"cell": cell, "count": count, "shade": shade, "points": points})
+        found.append({"cell": cell, "count": count, "shade": shade, "points": _points(outline)})
     return found
+
+
+async def sky_view(portal: Portal, http: Request) -> Response:
+    """Show a place on the sky by Aladin Lite, where that is bundled, else on the map."""
+    await portal.visible(http)
+    ra, dec, field = (
+        number(http, "ra", 0, 0, 360),
+        number(http, "dec", 0, -90, 90),
+        number(http, "fov", 180, 0.001, 360),
+    )
+    tiles = "tiles" in http.query_params
+    page = render(
+        portal, "view.html", ra=ra, dec=dec, field=field, tiles=tiles, bundled=ALADIN.is_file(),
+        circle=_points(circle(ra, dec, SMALLEST)),
+    )  # fmt: skip
+    page.headers["Content-Security-Policy"] = VIEW.format(TILES if tiles else "")
+    return page
 
 
 async def about_api(portal: Portal, http: Request) -> Response:

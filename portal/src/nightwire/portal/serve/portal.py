@@ -2,22 +2,30 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
+from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.consumers import ReceivedAlert
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.filters import FilterActions, Owner
 from nightwire.portal.gate import Gate, RateLimit
+from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
+from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
+Answer = TypeVar("Answer")
+OWNERS_AT_ONCE = 16
+"""Questions and wishes of owners that are worked on at once."""
 PAGE = 100
 """Alerts on a page."""
 MOST = 1000
@@ -38,10 +46,13 @@ class Portal:
         recent: The newest alerts.
         records: Fetches them from Kafka.
         gate: Who may see what.
-        limit: How much an address may ask.
         topics: Names those that are read.
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
+        limit: How much an address may ask.
+        night: Answers about the state of the night.
+        actions: Carries out owners' wishes about their filters.
+        catalogues: Those that objects are matched with; None: there are none.
     """
 
     recent: Recent
@@ -50,7 +61,11 @@ class Portal:
     topics: Callable[[], Sequence[str]]
     trouble: Callable[[], str]
     site: str
+    actions: FilterActions
     limit: RateLimit = field(default_factory=RateLimit)
+    night: Night = field(kw_only=True)
+    catalogues: CatalogueStore | None = None
+    _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))
 
     async def visible(self, http: Request) -> frozenset[str]:
         """Return the topics that who asks may read.
@@ -60,6 +75,23 @@ class Portal:
         """
         self.limit.check(http)
         return await self.gate.visible(http, self.topics())
+
+    async def owner(self, http: Request) -> Owner:
+        """Return the owner of filters who asks.
+
+        Raises:
+            RefusedError: Nobody is signed in, or nobody who has filters; or he asks too much.
+        """
+        self.limit.check(http)
+        return self.actions.owner(await self.gate.user(http))
+
+    async def wait_for(self, wish: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return what comes of an owner's *wish*, for whose slowness nobody else's page waits."""
+        return await to_thread.run_sync(wish, *asked, limiter=self._owners)
+
+    async def ask(self, owner: Owner, question: Callable[..., Answer], *asked: Any) -> Answer:
+        """Return the answer to a question about the filters of *owner*."""
+        return await self.wait_for(owner.ask, question, owner.bootstrap, owner.name, *asked)
 
     async def may_see(self, http: Request, topic: str) -> None:
         """Do nothing where who asks may read *topic*.
@@ -78,6 +110,12 @@ class Portal:
             SchemaError: The record there is no alert.
         """
         return await run_in_threadpool(self.records.alert, place)
+
+    async def matched(self, row: Row) -> list[dict[str, Any]]:
+        """Return what the site's catalogues have where *row* is, as JSON has it."""
+        if self.catalogues is None or row.ra is None or row.dec is None:
+            return []
+        return [asdict(one) for one in await run_in_threadpool(matches, self.catalogues, row.ra, row.dec)]
 
     async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""

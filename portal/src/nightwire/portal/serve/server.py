@@ -1,19 +1,25 @@
 """The portal's process: Kafka followed behind, HTTP in front."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 
 import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from nightwire.core.catalogues import catalogues_here
 from nightwire.core.kafka import identity
 from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, site_name
+from nightwire.filters.sandbox import Strength
 from nightwire.portal.archive import Archive
+from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
 from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent
+from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
@@ -35,9 +41,12 @@ class Settings:
         door: For other machines, by TLS; None for none.
         tokens: Where Kafka judges the site's own tokens.
         public: Whether who shows no name sees the surveys' alerts.
+        proxied: Whether a proxy in front ends TLS: cookies are for TLS alone.
+        strength: Of the sandbox in which filters are tried.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
         archive: URL of the archive; empty: the one that *where* names, if any.
+        directory: URL of the directory, likewise.
     """
 
     where: Endpoints
@@ -47,9 +56,12 @@ class Settings:
     door: TLSDoor | None = None
     tokens: str = ""
     public: bool = False
+    proxied: bool = False
+    strength: Strength = "strong"
     keep: int = 20_000
     last: int = 500
     archive: str = ""
+    directory: str = ""
 
 
 def serve(settings: Settings) -> None:
@@ -58,15 +70,22 @@ def serve(settings: Settings) -> None:
     Raises:
         TLSError: The door's certificate cannot be used.
     """
-    where, collected, stamps = settings.where, CollectorRegistry(), StampCache()
+    collected, stamps = CollectorRegistry(), StampCache()
+    where = replace(settings.where, directory=settings.directory or settings.where.directory)
     recent, own = Recent(settings.keep), identity(where.kafka)
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
     past = settings.archive or where.archive
     records = Records(where, stamps, Archive(past, login) if past else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
     access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
-    gate = Gate(access, settings.public)
-    portal = Portal(recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name())
+    gate = Gate(access, settings.public, settings.proxied)
+    actions = FilterActions(
+        replace(where, archive=past or None), access, signing_secret(own), settings.strength
+    )
+    portal = Portal(
+        recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name(), actions,
+        night=Night(where), catalogues=catalogues_here(),
+    )  # fmt: skip
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)
     streams.ending = lambda: any(server.should_exit for server in servers)
@@ -99,9 +118,19 @@ def doors(
         ["path", "status"],
         registry=collected,
     )
-    app = application(portal, answered, streams)
-    servers = [plain_server(app, settings.host, settings.port)]
-    return servers + ([tls_server(app, settings.door)] if settings.door else [])
+    plain = application(portal, answered, streams, private=settings.proxied)
+    servers = [plain_server(plain, settings.host, settings.port)]
+    if settings.door:
+        servers.append(tls_server(application(portal, answered, streams, private=True), settings.door))
+    return servers
+
+
+def signing_secret(client: Mapping[str, str]) -> str:
+    """Return what signs links to texts of filters, for as long as our own password stays.
+
+    Where nobody has one, everybody may read every text, and whoever likes may make a link.
+    """
+    return sha256(f"links {client.get('sasl.password', '')}".encode()).hexdigest()
 
 
 def count(collected: CollectorRegistry, recent: Recent, follower: Follower, streams: Streams) -> None:

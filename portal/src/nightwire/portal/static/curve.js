@@ -70,12 +70,13 @@ function draw() {
   const bands = [...new Set(points.map(one => one.band))].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
   const all = bands.flatMap(band => kinds.map(kind => seriesOf(band, kind, quantity))).filter(one => one.values.some(v => v !== null));
   const times = points.map(one => byDate ? unix(one.mjd) : one.mjd);
+  const day = byDate ? 86400 : 1, single = new Set(times).size === 1;
   const names = { detection: "", forced: " forced", limit: " limit" };
   const axis = { stroke: style("--soft"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line") } };
   plot?.destroy();
   plot = new uPlot({
     width: box.clientWidth - 18, height: 380, tzDate: seconds => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-    scales: { x: { time: byDate, range: (_, low, high) => padded(low, high, byDate ? 86400 : 1) }, y: { dir: quantity === "magnitude" ? -1 : 1, range: (_, low, high) => padded(low, high, quantity === "magnitude" ? 0.5 : Math.abs(low) || 1) } },
+    scales: { x: { time: byDate, range: (_, low, high) => single ? [times[0] - day, times[0] + day] : padded(low, high, day) }, y: { dir: quantity === "magnitude" ? -1 : 1, range: (_, low, high) => padded(low, high, quantity === "magnitude" ? 0.5 : Math.abs(low) || 1) } },
     axes: [
       { ...axis, label: byDate ? "UTC" : "MJD (UTC)", space: 90, ...(byDate ? {} : { values: (_, ticks) => ticks.map(one => +one.toFixed(4)) }) },
       { ...axis, label: quantity === "magnitude" ? "difference magnitude [AB]" : "difference flux [nJy]", size: 76 },

@@ -15,7 +15,7 @@ function rowOf(alert) {
   const at = path("object", alert.survey, name) + (alert.object ? "?alert=" + encodeURIComponent(alert.id) : "");
   const image = row.querySelector("img"), [ra, dec] = row.querySelectorAll(".place span");
   for (const link of row.querySelectorAll("a")) link.href = at;
-  if (alert.stamps.length) image.src = path("api", "stamps", alert.topic, alert.partition, alert.offset);
+  if (alert.strip) image.src = alert.strip;
   else image.parentElement.remove();
   row.querySelector(".name").textContent = name;
   row.querySelector(".stream").textContent = alert.topic;
@@ -56,6 +56,7 @@ function listen() {
   const query = new URLSearchParams(location.search);
   query.delete("before");
   query.set("after", last);
+  query.set("strips", "");
   source = new EventSource("/api/live?" + query);
   source.addEventListener("rows", take);
   source.addEventListener("state", event => {

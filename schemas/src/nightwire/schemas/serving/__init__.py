@@ -15,11 +15,15 @@ if TYPE_CHECKING:
         tls_server,
     )
     from nightwire.schemas.serving.logins import Login, Token, login_of
+    from nightwire.schemas.serving.permission import asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
+    from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
 __all__ = [
+    "TRIES",
+    "WINDOW",
     "KafkaAccess",
     "KafkaSilentError",
     "Login",
@@ -29,10 +33,13 @@ __all__ = [
     "TLSDoor",
     "TLSError",
     "Token",
+    "Tries",
+    "asking",
     "body_of",
     "hung_up",
     "load_identity",
     "login_of",
+    "may",
     "object_of",
     "plain_server",
     "refusal",
@@ -54,11 +61,16 @@ __getattr__ = on_demand(
         "ServerTLS": "tls",
         "TLSDoor": "listeners",
         "TLSError": "tls",
+        "TRIES": "tries",
         "Token": "logins",
+        "Tries": "tries",
+        "WINDOW": "tries",
+        "asking": "permission",
         "body_of": "requests",
         "hung_up": "listeners",
         "load_identity": "tls",
         "login_of": "logins",
+        "may": "permission",
         "object_of": "requests",
         "plain_server": "listeners",
         "refusal": "requests",

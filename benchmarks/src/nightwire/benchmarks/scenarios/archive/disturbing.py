@@ -8,19 +8,16 @@ from contextlib import contextmanager
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.storage import PACKETS, Place, Table
-from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
-from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, check_complete, paced, percentiles
-from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
-from nightwire.benchmarks.workers.client import reader_process
+from nightwire.benchmarks.workers.alerts.due_times import percentiles
+from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
-TOPIC = "alerts.sim"
 POOL = 500
 """Distinct alerts."""
 VISITS, BURST, GAP = 2, 2.0, 2.0
@@ -45,14 +42,13 @@ class Disturbing(Experiment):
     def __init__(self, context: Context, cluster: Cluster, schedule: str) -> None:
         self.name = f"live-{schedule}"
         self._context, self._cluster, self._schedule = context, cluster, schedule
-        self._sent = 0
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let a visit through."""
         ensure_topics(
             self._cluster.bootstrap, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)]
         )
-        self._ready = ready_messages(make_pool(POOL))
+        self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(1)
 
     def run_once(self, kind: Kind) -> Figures:
@@ -66,24 +62,10 @@ class Disturbing(Experiment):
 
     def _through(self, visits: int) -> Figures:
         per_visit = int(BURST * self._context.size.rate)
-        with reader_process(self._context, self._cluster.bootstrap, [TOPIC], "bytes", note=True) as reader:
-            raw, dues, start = (
-                RawProducer(self._cluster.bootstrap, TOPIC),
-                DueTimes(),
-                time.monotonic() + LEAD,
-            )
-            wanted = (
-                start + n // per_visit * (BURST + GAP) + n % per_visit / self._context.size.rate
-                for n in range(visits * per_visit)
-            )
-            messages = cycled(self._ready, visits * per_visit, self._sent)
-            for message, (due, _late) in zip(messages, paced(wanted, raw.client), strict=True):
-                raw.send(message, dues.of(due))
-            raw.flush()
-            self._ends = dues.ends()
-            delays = dues.delays(reader.findings()["arrivals"], TOPIC)
-        self._sent += visits * per_visit
-        check_complete(len(delays), visits * per_visit)
+        delays = self._stream.delays(
+            n // per_visit * (BURST + GAP) + n % per_visit / self._context.size.rate
+            for n in range(visits * per_visit)
+        )
         return percentiles(f"live_{self._schedule}", delays)
 
     @contextmanager
@@ -97,24 +79,20 @@ class Disturbing(Experiment):
         with Child(nightwire(*words), self._context.folder / "archive.log") as child:
             self._context.role(child.process.pid, "archive")
             child.await_health(page)
-            raw, dues = RawProducer(self._cluster.bootstrap, TOPIC), DueTimes()
-            for message in cycled(self._ready, FIRST, self._sent):
-                raw.send(message, dues.of(time.monotonic()))
-            raw.flush()
-            self._ends = dues.ends()
+            self._stream.send([0.0] * FIRST)
             self._await_archived(place)
             yield place
 
     def _forget(self) -> None:
         """Let Kafka delete what other runs wrote."""
         kafka = admin(self._cluster.bootstrap)  # its answers come as long as it lives
-        ends = [TopicPartitionOffset(TOPIC, *one) for one in self._ends.items()]
+        ends = [TopicPartitionOffset(TOPIC, *one) for one in self._stream.ends.items()]
         for done in kafka.delete_records(ends).values():
             done.result(PATIENCE)
 
     def _await_archived(self, place: Place) -> None:
         deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)
-        while any((table.position((TOPIC, part)) or 0) < end for part, end in self._ends.items()):
+        while any((table.position((TOPIC, part)) or 0) < end for part, end in self._stream.ends.items()):
             if time.monotonic() > deadline:
                 raise RunError(f"not archived within {PATIENCE:g} s")
             time.sleep(0.1)

@@ -27,6 +27,7 @@ from nightwire.schemas.topics import (
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
+    FLOWS,
     OWED,
     SCHEMAS,
     SUBSCRIPTIONS,
@@ -44,6 +45,7 @@ READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
 DESCRIBE, DESCRIBE_CONFIGS = AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS
 ALTER = AclOperation.ALTER
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.BROKER
+TRANSACTION = ResourceType.TRANSACTIONAL_ID
 KAFKA = "kafka-cluster"
 """What Kafka calls itself as a thing that one may have rights to."""
 
@@ -74,14 +76,14 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read what
     ],
     "directory": [
-        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS, OWED),
+        *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS, FLOWS, OWED),
         *_topics([READ], FILTERS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
     ],
     "portal": [
-        *_topics([READ], "alerts.*", "filter.*", "returns.*", VOEVENTS),
-        *_topics(APPENDS, DIRECTORY),
+        *_topics([READ], "alerts.*", "filter.*", "returns.*", "seen.*", VOEVENTS, ACCOUNTS, DEAD_LETTERS),
+        *_topics(KEEPS, DIRECTORY),
     ],
     "users": [
         *_topics(APPENDS, DIRECTORY),
@@ -98,6 +100,15 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], "alerts.*"),
         (GROUP, "nightwire-archive", [READ]),
+    ],
+    "flows": [
+        *_topics(KEEPS, ACCOUNTS, "flow-state.*", "broker.*"),
+        *_topics((*KEEPS, AclOperation.DELETE), "flow.*"),  # queues of stones that are no more
+        *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
+        *_topics([READ], FLOWS, "alerts.*", "filter.*", "returns.*", VOEVENTS),
+        (GROUP, "flow.*", [READ]),
+        (TRANSACTION, "flow-*", [WRITE]),
+        (CLUSTER, KAFKA, [DESCRIBE, DESCRIBE_CONFIGS]),  # who may read and write what
     ],
     "stream": [
         *_topics(KEEPS, VISITS, ACCOUNTS, "alerts.*"),

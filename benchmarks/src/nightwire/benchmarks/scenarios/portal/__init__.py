@@ -1,0 +1,1 @@
+"""Those who look at the night, beside its stream."""

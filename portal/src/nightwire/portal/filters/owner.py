@@ -1,0 +1,70 @@
+"""Who asks Kafka: the owner himself, so that he gets what Kafka lets him."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+
+from confluent_kafka import KafkaException
+
+from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, identity, speaking_for
+from nightwire.filters.authoring import NoAnswerError
+from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
+
+OWN = ("sasl.", "ssl.key", "ssl.certificate", "ssl.keystore")
+"""Beginnings of librdkafka's properties that say who enters."""
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """An owner of filters.
+
+    Attributes:
+        name: His name.
+        bootstrap: Kafka's address, for him.
+        client: librdkafka's properties by which he enters; none where Kafka asks nobody.
+        token: What he shows in place of a password, until when it holds, and whom it names.
+    """
+
+    name: str
+    bootstrap: str
+    client: dict[str, str]
+    token: tuple[str, float, str] | None = None
+
+    @classmethod
+    def of(cls, login: Login | Token, access: KafkaAccess, bootstrap: str) -> "Owner":
+        """Return who signs in by *login* at the Kafka at *bootstrap*.
+
+        Raises:
+            RefusedError: 403: the portal alone can enter there, and lends nobody its own name.
+        """
+        if not access.demanded:
+            own = identity(bootstrap)
+            if any(name.startswith(OWN) for name in own):
+                raise RefusedError(403, "this portal cannot tell owners apart: give it a name and a password")
+            return cls(login.name, bootstrap, own)
+        *_, client = access.clients(login)
+        texts = {name: value for name, value in client.items() if name != "oauth_cb"}
+        shown = (login.text, login.expires, login.name) if isinstance(login, Token) else None
+        return cls(login.name, texts.pop("bootstrap.servers", bootstrap), texts, shown)
+
+    def ask(self, question: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs) -> Answer:
+        """Return the answer to a question that is asked as this owner.
+
+        Raises:
+            RefusedError: Kafka does not let him, or does not answer; or the engine does not.
+        """
+        try:
+            with speaking_for(self._principal()):
+                return question(*asked, **named)
+        except KafkaException as error:
+            refused = error.args[0].code() in REFUSALS
+            says = "refuses" if refused else "does not answer"
+            raise RefusedError(403 if refused else 503, f"Kafka {says}: {error.args[0].str()}") from error
+        except (DeliveryError, NoAnswerError) as error:
+            raise RefusedError(503, str(error)) from error
+
+    def _principal(self) -> Principal:
+        shown: dict[str, Any] = {"oauth_cb": lambda _config: self.token} if self.token else {}
+        return Principal(self.name, {**self.client, **shown})

@@ -1,0 +1,195 @@
+"""A filter tried in a process of its own: bounded in time and memory, whatever its text is.
+
+The process asks Kafka as the owner; it has none of the portal's secrets.  The filter's code runs in
+the sandbox beneath it, and nowhere else.
+"""
+
+import base64
+import json
+import logging
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nightwire.filters.authoring import JudgedAlert, Submission, light_curve_svg, try_on_recent
+from nightwire.filters.language import FilterError
+from nightwire.filters.sandbox import Strength
+from nightwire.portal.filters.owner import Owner
+from nightwire.portal.pictures import strip
+from nightwire.schemas import MendableError
+from nightwire.schemas.serving import RefusedError
+
+log = logging.getLogger("nightwire.portal")
+
+WALL_S = 90.0
+"""Time by the clock. [s]"""
+MEMORY = 6 << 30
+"""Address space, of which most is never touched. [byte]"""
+PASSED, MISSED = 8, 8
+"""Alerts that are shown: of those that passed, and of those that just missed."""
+COMMAND = (sys.executable, "-c", f"from {__name__} import main; main()")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An alert of the sample, with what there is to see of it.
+
+    Attributes:
+        survey: Whose alert.
+        id: Its id.
+        object: Id of its object; empty for none.
+        says: Band and magnitude, and the verdict.
+        passed: Whether it passed.
+        curve: Light curve, as SVG of our own making.
+        stamps: Its stamps beside each other, as PNG in base64; empty without any.
+    """
+
+    survey: str
+    id: str
+    object: str
+    says: str
+    passed: bool
+    curve: str
+    stamps: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came out of a trial.
+
+    Attributes:
+        judged: Alerts of the sample.
+        passed: Those that passed.
+        failed: Those on which it failed.
+        cost_us: CPU time for an alert, here. [µs]
+        stages: Alerts that each condition stopped, and each failure, the largest number first.
+        remarks: What the engine would say, with cost and lane.
+        pictures: Some that passed, and some that just missed.
+    """
+
+    judged: int
+    passed: int
+    failed: int
+    cost_us: float
+    stages: Sequence[tuple[int, str]]
+    remarks: Sequence[str]
+    pictures: Sequence[Picture]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is tried, on what.
+
+    Attributes:
+        language: ``python`` or ``sql``.
+        source: The filter.
+        entry: Its function; empty for SQL.
+        survey: Whose alerts.
+        last: How many of them.
+        of_last_night: Whether they are of the last night, from the archive; else the newest.
+        registry: The schema registry's URL.
+        archive: The archive's.
+        strength: Of the sandbox.
+    """
+
+    language: str
+    source: str
+    entry: str
+    survey: str
+    last: int
+    of_last_night: bool
+    registry: str | None
+    archive: str | None
+    strength: Strength
+
+
+def tried(owner: Owner, question: Question) -> Tried:
+    """Return the trial of a filter.
+
+    Raises:
+        FilterError: It is no filter, or takes too long.
+        RefusedError: Kafka refuses.
+    """
+    asked = json.dumps([asdict(owner), asdict(question)]).encode()
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
+    kept |= {
+        name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ
+    }
+    kept |= {"NIGHTWIRE_ARCHIVE_HTTP": question.archive} if question.archive else {}
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(COMMAND, env=kept, start_new_session=True, **pipes) as child:
+        try:
+            out, complaint = child.communicate(asked, WALL_S)
+        except subprocess.TimeoutExpired as error:
+            raise FilterError(
+                f"the trial was not done within {WALL_S:g} s: try it on fewer alerts"
+            ) from error
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+    if child.returncode:
+        log.warning("a trial of %s ended badly: %s", owner.name, complaint[-2000:].decode(errors="replace"))
+        raise FilterError("the trial ended badly: this text, or these alerts, take too much memory")
+    return _answered(json.loads(out))
+
+
+def _answered(answer: Mapping[str, Any]) -> Tried:
+    if answer["status"]:
+        raise RefusedError(answer["status"], answer["reasons"][0])
+    if answer["reasons"]:
+        raise FilterError(*answer["reasons"])
+    found = answer["tried"]
+    pictures = [Picture(**one) for one in found["pictures"]]
+    return Tried(**{**found, "pictures": pictures, "stages": [tuple(one) for one in found["stages"]]})
+
+
+def main() -> None:
+    """Try what standard input asks for; print what came out, or why it is refused."""
+    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))  # the sandbox sets its own
+    who, what = json.loads(sys.stdin.buffer.read())
+    answer: dict[str, Any] = {"reasons": [], "status": 0}
+    owner = Owner(**who)
+    try:
+        answer["tried"] = asdict(owner.ask(_tried, Question(**what), owner.bootstrap))
+    except RefusedError as error:
+        answer |= {"reasons": [str(error)], "status": error.status}
+    except FilterError as error:
+        answer["reasons"] = error.reasons
+    except MendableError as error:
+        answer["reasons"] = [str(error)]
+    sys.stdout.write(json.dumps(answer))
+
+
+def _tried(asked: Question, bootstrap: str) -> Tried:
+    """Return the trial, made here and now."""
+    submission = Submission(asked.language, asked.source, asked.entry)
+    where = (asked.survey, asked.last, bootstrap, asked.registry)
+    report = try_on_recent(submission, *where, of_last_night=asked.of_last_night, strength=asked.strength)
+    failed = sum(one.fault is not None for one in report.judged)
+    passed = [one for one in report.judged if one.passed]
+    shown = [*passed[:PASSED], *report.just_missed[:MISSED]]
+    return Tried(
+        len(report.judged),
+        len(passed),
+        failed,
+        report.cost_us,
+        [(number, why) for why, number in report.stages.most_common()],
+        list(report.remarks),
+        [_picture(asked.survey, one) for one in shown],
+    )
+
+
+def _picture(survey: str, one: JudgedAlert) -> Picture:
+    alert = one.alert
+    seen = "" if alert.magnitude is None else f"{alert.band or '?'} = {alert.magnitude:.2f} mag, "
+    stamps = base64.b64encode(strip(alert.stamps)).decode() if alert.stamps else ""
+    named = str(alert.object_id or alert.solar_system_id or "")
+    curve = light_curve_svg(alert)
+    return Picture(survey, str(alert.id), named, f"{seen}{one.why}", one.passed, curve, stamps)

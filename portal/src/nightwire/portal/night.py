@@ -1,0 +1,168 @@
+"""The state of the night: accounts, lag, filters at work, dead letters, peers, who reads what.
+
+Asked where the commands ask: Kafka's topics, the directory's process, gateways' status pages.
+"""
+
+import json
+import logging
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock, Thread
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from nightwire.consumers.admin import STAGE, DeadLetter, DeadLetterStore
+from nightwire.core.accounting import StageTotal, discrepancies, filters_together, lag, read_accounts, totals
+from nightwire.core.kafka import admin, end_offsets_at, read_to_end
+from nightwire.core.presence import ask_directory, request
+from nightwire.core.runtime import Endpoints, site_name
+from nightwire.schemas import MendableError
+from nightwire.schemas.records import SEEN
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, seen
+
+log = logging.getLogger("nightwire.portal")
+
+FRESH = 5.0
+"""How long an answer holds. [s]"""
+PATIENCE = 4.0
+"""Longest time that a page waits for answers; it shows the last ones then. [s]"""
+LETTERS = 50
+"""Newest dead letters that are shown."""
+GATEWAYS = "SELECT endpoints FROM processes WHERE name = 'gateway' AND state <> 'gone' AND site = '{}'"
+SEEN_PREFIX = seen("o").removesuffix("o")
+WHOSE = {
+    "accounts": ACCOUNTS,
+    "filters": "",  # each by its owner's topic
+    "letters": DEAD_LETTERS,
+    "streams": DIRECTORY,
+    "gateways": DIRECTORY,
+}
+"""The topic that is to be read by who gets an answer."""
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """What became of what each stage read.
+
+    Attributes:
+        stages: Their sums, the filters that add up together.
+        lags: Records that each stage has not accounted for yet.
+        wrong: Where in is not out.
+        replayed: Numbers of the dead letters that were replayed.
+    """
+
+    stages: list[StageTotal]
+    lags: Mapping[str, int]
+    wrong: list[str]
+    replayed: set[int]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON has it, without the replayed."""
+        stages = [{**vars(one), "lag": self.lags.get(one.stage)} for one in self.stages]
+        return {"stages": stages, "discrepancies": self.wrong}
+
+
+class Question:
+    """A question that may take long, and the last answer to it.
+
+    Args:
+        ask: Asks it.
+    """
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self._ask, self._lock, self._at = ask, Lock(), float("-inf")
+        self._thread: Thread | None = None
+        self._answer: Any = None
+        self._why = ""
+
+    def start(self) -> None:
+        """Ask anew, where the last answer is old and nobody asks now."""
+        with self._lock:
+            if self._thread is None and time.monotonic() - self._at > FRESH:
+                self._thread = Thread(target=self._look, name="portal-night", daemon=True)
+                self._thread.start()
+
+    def answer(self, patience: float) -> tuple[Any, str]:
+        """Return the answer, and why it is old or None; waits *patience* [s], once in vain."""
+        thread = self._thread
+        if thread is not None and not self._why:
+            thread.join(patience)
+            if thread.is_alive():
+                self._why = "no answer for some seconds"
+        return self._answer, self._why
+
+    def _look(self) -> None:
+        try:
+            self._answer, self._why = self._ask(), ""
+        except KafkaException as error:
+            self._why = f"Kafka: {error.args[0].str()}"
+        except MendableError as error:
+            self._why = str(error)
+        except Exception as error:  # whatever it is: who looks is told
+            log.exception("a question about the night")
+            self._why = f"{type(error).__name__}: {error}"
+        finally:
+            self._at, self._thread = time.monotonic(), None
+
+
+class Night:
+    """Answers about the night.  Safe to use from several threads.
+
+    Args:
+        where: The site's addresses.
+
+    Attributes:
+        directory: Where its page is that draws the streams; None: nobody knows.
+    """
+
+    TOPICS = frozenset(WHOSE.values()) - {""}
+
+    def __init__(self, where: Endpoints) -> None:
+        self._where, self._store = where, DeadLetterStore(where.kafka)
+        self.directory = where.public.get("directory") or where.directory
+        asks = (self._accounts, self._filters, self._letters, self._streams, self._gateways)
+        self._questions = {name: Question(ask) for name, ask in zip(WHOSE, asks, strict=True)}
+
+    def answers(self, visible: Collection[str]) -> dict[str, tuple[Any, str]]:
+        """Return what who may read *visible* is answered, each with why it is old, or None."""
+        asked = {name: one for name, one in self._questions.items() if WHOSE[name] in {"", *visible}}
+        for one in asked.values():
+            one.start()
+        until = time.monotonic() + PATIENCE
+        found = {name: one.answer(max(0.0, until - time.monotonic())) for name, one in asked.items()}
+        filters, why = found["filters"]
+        return found | {"filters": ([one for one in filters or () if seen(one["owner"]) in visible], why)}
+
+    def _accounts(self) -> Accounted:
+        accounts = read_accounts(self._where.kafka)
+        ends = end_offsets_at(self._where.kafka, sorted({account.source for account in accounts}))
+        replayed = {account.first for account in accounts if account.stage == STAGE}
+        stages = filters_together(totals(accounts))
+        return Accounted(stages, lag(accounts, ends), discrepancies(accounts), replayed)
+
+    def _filters(self) -> list[dict[str, Any]]:
+        """Return what the engine saw of each filter last, those that are behind first."""
+        known = admin(self._where.kafka).list_topics(timeout=10).topics
+        topics = [name for name in known if name.startswith(SEEN_PREFIX)]
+        last = {(one.topic(), one.key()): one.value() for one in read_to_end(self._where.kafka, topics)}
+        found = [SEEN.decode(value) for value in last.values() if value is not None]
+        return sorted(found, key=lambda one: (-(one["behind_s"] or 0), one["owner"], one["name"]))
+
+    def _letters(self) -> list[DeadLetter]:
+        return self._store.newest(LETTERS)[::-1]
+
+    def _streams(self) -> Any:
+        """Return the directory's graph: who writes and who reads which stream."""
+        return ask_directory(self._where, "GET", "/graph.json").json()
+
+    def _gateways(self) -> list[dict[str, Any]]:
+        return list(self._statuses())
+
+    def _statuses(self) -> Iterator[dict[str, Any]]:
+        """Yield what each gateway of this site says of itself."""
+        sql = GATEWAYS.format(site_name().replace("'", "''"))
+        for row in ask_directory(self._where, "POST", "/query", json={"sql": sql}).json():
+            page = json.loads(row["endpoints"])["metrics"]
+            yield request("GET", f"http://{page}/status.json").json()

@@ -1,0 +1,68 @@
+"""Signing in and out."""
+
+from typing import Any
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from nightwire.portal.account import form_of, form_token, local
+from nightwire.portal.serve.pages import render
+from nightwire.portal.serve.portal import Portal
+from nightwire.schemas.serving import Login, RefusedError, Token, login_of
+from nightwire.schemas.topics import NAME
+
+
+async def sign_in(portal: Portal, http: Request) -> Response:
+    """Ask who is there, by name and password or a token; or take the answer."""
+    portal.limit.check(http)
+    if http.method == "GET":
+        return _asking(portal, http, local(http.query_params.get("next", "/filters")))
+    form = await form_of(http)
+    to = local(form.get("next", "/"))
+    try:
+        await portal.gate.enter(http, _login(form, demanded=portal.gate.access.demanded))
+    except RefusedError as error:
+        return _asking(portal, http, to, str(error), error.status, name=form.get("name", "")[:100])
+    return RedirectResponse(to, 303)
+
+
+async def sign_out(portal: Portal, http: Request) -> Response:
+    """End the session."""
+    await form_of(http)
+    portal.gate.sessions.end(http)
+    return RedirectResponse("/", 303)
+
+
+def to_sign_in(http: Request) -> Response:
+    """Return the way to the sign-in, and from there back."""
+    back = http.url.path + (f"?{http.url.query}" if http.url.query else "")
+    return RedirectResponse(f"/sign-in?next={quote(back if http.method == 'GET' else '/filters')}", 303)
+
+
+def _login(form: dict[str, str], *, demanded: bool) -> Login | Token:
+    """Return whom a form names.
+
+    Raises:
+        RefusedError: Nobody who could be.
+    """
+    name, password = form.get("name", "").strip(), form.get("password", "")
+    if not demanded:
+        if not NAME.fullmatch(name):
+            raise RefusedError(400, "an owner's name has small letters, digits and '-', 36 at most")
+        return Login(name, "")
+    token = login_of(f"Bearer {form.get('secret', '').strip()}")
+    if token is not None:
+        return token
+    if not name or not password or "\0" in name + password:
+        raise RefusedError(400, "a name and a password are wanted, or a token (`nightwire user token`)")
+    return Login(name, password)
+
+
+def _asking(
+    portal: Portal, http: Request, to: str, why: str = "", status: int = 200, name: str = ""
+) -> Response:
+    if status == 401:  # of the form, not of a header: no browser shall ask by itself
+        status = 403
+    said: dict[str, Any] = {"to": to, "why": why, "name": name, "demanded": portal.gate.access.demanded}
+    return render(portal, "sign-in.html", status, token=form_token(http), **said)

@@ -1,0 +1,101 @@
+"""Sessions end, and forms are ours."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from nightwire.portal.account import Sessions, check_token, form_of, form_token, local
+from nightwire.portal.account.sessions import LONGEST, SILENCE
+from nightwire.schemas.serving import Login, RefusedError, Token
+
+ANN = Login("ann", "secret")
+
+
+def asked(session: dict[str, Any] | None = None, body: bytes = b"") -> Request:
+    """Return a request of a browser whose cookie holds *session*."""
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    held = {} if session is None else session
+    return Request({"type": "http", "method": "POST", "headers": [], "session": held}, receive)
+
+
+def test_a_session_ends_after_a_silence_and_at_the_latest_after_a_night() -> None:
+    now = [1000.0]
+    sessions, http = Sessions(lambda: now[0]), asked()
+    sessions.begin(http, ANN)
+    for _ in range(int(LONGEST / SILENCE * 2) - 1):
+        now[0] += SILENCE / 2
+        found = sessions.of(http)
+        assert found is not None
+        assert found.login == ANN
+    now[0] += SILENCE / 2
+    assert sessions.of(http) is None
+    sessions.begin(http, ANN)
+    now[0] += SILENCE
+    assert sessions.of(http) is None
+    assert http.session == {}
+
+
+def test_a_session_ends_with_its_token() -> None:
+    now, http = [0.0], asked()
+    sessions = Sessions(lambda: now[0])
+    sessions.begin(http, Token("a.b.c", "ann", "nightwire", time.time() + 60))
+    assert sessions.of(http) is not None
+    now[0] = 61.0
+    assert sessions.of(http) is None
+
+
+def test_the_cookie_holds_a_number_that_is_new_at_each_sign_in_and_no_secret() -> None:
+    sessions, http = Sessions(), asked({"session": "chosen by a stranger", "token": "likewise"})
+    sessions.begin(http, ANN)
+    first = dict(http.session)
+    assert "chosen" not in str(first)
+    assert "likewise" not in str(first)
+    assert "secret" not in str(first)
+    sessions.begin(http, ANN)
+    assert sessions.of(asked(first)) is None
+    sessions.end(http)
+    assert sessions.of(http) is None
+
+
+@pytest.mark.parametrize("given", ["", "another", "\udcff", "ä"])
+def test_a_form_without_the_browsers_token_is_refused(given: str) -> None:
+    http = asked()
+    assert form_token(http) == form_token(http)
+    check_token(http, form_token(http))
+    with pytest.raises(RefusedError, match="load the page anew"):
+        check_token(http, given)
+    with pytest.raises(RefusedError, match="load the page anew"):
+        check_token(asked(), given)
+
+
+def test_a_form_is_read_as_a_browser_sends_it() -> None:
+    body = b"token=t&text=one%0D%0Atwo+%C3%A9&name="
+    assert asyncio.run(form_of(asked({"token": "t"}, body))) == {
+        "token": "t",
+        "text": "one\ntwo é",
+        "name": "",
+    }
+    for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
+        with pytest.raises(RefusedError):
+            asyncio.run(form_of(asked({"token": "t"}, wrong)))
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("/filters?q=1", "/filters?q=1"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("/x\r\nSet-Cookie: a=b", "/"),
+        ("", "/"),
+    ],
+)
+def test_after_the_sign_in_one_stays_here(address: str, found: str) -> None:
+    assert local(address) == found

@@ -1,0 +1,315 @@
+"""What an owner does with filters at the portal, and what strangers do not: on one stack."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from conftest import ROOT
+from directory.tests.page.browser import Browser
+from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.schemas import records
+from nightwire.schemas.serving import TRIES
+from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
+from portal.tests.sample import HOSTILE
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
+
+AXE = ROOT / "portal" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
+BRIGHT = "def keep(alert):\n    return alert.snr > 10 and alert.magnitude < 21\n"
+SQL = "snr > 10 AND magnitude < 21"
+
+
+def fill(http: httpx.Client, action: str, text: str = BRIGHT, language: str = "python", **more: str) -> str:
+    """Fill in the editor, press one of its buttons, and return the page that comes."""
+    form = {"token": token_in(http.get("/filters/new").text), "survey": "sim", "language": language}
+    return http.post(
+        "/filters/new", data={**form, "text": text, "action": action, "last": "300", **more}
+    ).text
+
+
+def press(http: httpx.Client, name: str, action: str, version: str = "") -> str:
+    """Press a button on the page of a filter, and return the page that comes."""
+    at = f"/filters/of/{name}"
+    token = token_in(http.get(at).text)
+    return http.post(at, data={"token": token, "action": action, "version": version}).text
+
+
+@pytest.fixture(scope="module")
+def ann(site: Site) -> Iterator[httpx.Client]:
+    """Yield a client of Ann's, who has a filter."""
+    with site.browsing("ann") as http:
+        assert "is live in version 1" in fill(http, "submit", name="bright", cap="3")
+        yield http
+
+
+@pytest.fixture(scope="module")
+def bob(site: Site) -> Iterator[httpx.Client]:
+    """Yield a client of Bob's."""
+    with site.browsing("bob") as http:
+        yield http
+
+
+def test_a_wrong_password_is_told_and_after_ten_one_waits(site: Site) -> None:
+    with httpx.Client(base_url=site.served.url, timeout=60) as http:
+        wrong = sign_in(http, "ann", "a guess")
+        assert (wrong.status_code, "WWW-Authenticate" in wrong.headers) == (403, False)
+        assert "is wrong, or has ended" in wrong.text
+        for number in range(TRIES - 1):
+            assert sign_in(http, f"nobody-{number}", "a guess").status_code == 403
+        assert sign_in(http, "ann", PASSWORDS["ann"]).status_code == 429
+        assert http.get("/api/filters", auth=("ann", "another guess")).status_code == 429
+    site.served.portal.gate.tries.__init__()  # type: ignore[misc]  # the other tests do not wait
+
+
+def test_the_cookie_tells_nobody_anything(site: Site) -> None:
+    with httpx.Client(base_url=site.served.url, timeout=60) as http:
+        done = sign_in(http, "ann", PASSWORDS["ann"])
+    cookie = done.headers["Set-Cookie"]
+    assert {"httponly", "samesite=lax"} <= set(re.split(r"; ?", cookie))
+    assert "password" not in cookie
+    assert done.headers["Location"] == "/filters"
+
+
+def test_a_session_that_ended_is_asked_to_sign_in_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    with site.browsing("ann") as http:
+        later = time.monotonic() + 3601
+        monkeypatch.setattr(site.served.portal.gate.sessions, "_clock", lambda: later)
+        page = http.get("/filters/of/bright")
+    assert page.url == f"{site.served.url}/sign-in?next=/filters/of/bright"
+
+
+def test_what_no_page_of_ours_sent_is_refused(ann: httpx.Client) -> None:
+    at, api = "/filters/of/bright", "/api/filters/of/bright/do/disable"
+    for form in ({"action": "disable"}, {"action": "disable", "token": "guessed"}):
+        assert ann.post(at, data=form).status_code == 403
+    assert ann.post(api, json={}).status_code == 403
+    assert ann.post(api, json={}, headers={"X-CSRF-Token": "guessed"}).status_code == 403
+    assert ann.post(api, data={"version": "1"}).status_code == 415
+    assert ann.post("/sign-out", data={}).status_code == 403
+    assert ann.get(at).status_code == 200
+
+
+def test_strangers_see_nothing_of_anothers_filters(site: Site, ann: httpx.Client, bob: httpx.Client) -> None:
+    site.served.until(lambda: "filter.ann.bright" in site.served.portal.topics(), "the topic is read")
+    assert "/filters/of/bright" not in bob.get("/filters").text
+    pages = ("/filters/of/bright", "/filters/new?name=bright", "/?topic=filter.ann.bright")
+    assert [bob.get(at).status_code for at in pages] == [404] * 3
+    assert bob.get("/api/filters").json() == []
+    form = {"token": token_in(bob.get("/filters").text), "action": "disable"}
+    assert bob.post("/filters/of/bright", data=form).status_code == 404
+    with httpx.Client(base_url=site.served.url) as http:
+        assert [http.get(at).status_code for at in pages] == [303] * 3
+        assert http.get("/api/filters").status_code == 401
+    assert "live" in ann.get("/filters").text
+
+
+def test_a_link_opens_one_text_to_whoever_has_it(site: Site, ann: httpx.Client) -> None:
+    link = re.findall(r'href="(/shared/[^"]+)"', ann.get("/filters/of/bright").text)[0]
+    with httpx.Client(base_url=site.served.url) as http:
+        page = http.get(link)
+        assert "alert.magnitude &lt; 21" in page.text
+        assert http.get(link[:-1] + "x").status_code == 404
+        assert http.get("/shared/nothing").status_code == 404
+
+
+def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(ann: httpx.Client) -> None:
+    page = fill(ann, "try")
+    assert "7 of 300 alerts pass, 0 failed" in page
+    assert "judged in the quick lane" in page
+    assert "stopped by line 3: alert.magnitude &lt; 21" in page
+    assert (page.count("data:image/png;base64,"), page.count("<svg")) == (15, 15)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def keep(alert):\n    while True:\n        pass\n", "too slow"),
+        ("import os\ndef keep(alert):\n    return os.system('id')\n", "os"),
+        ("X = open('/etc/passwd').read()\ndef keep(alert):\n    return X\n", "made by running"),
+        ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "too many nested parentheses"),
+        (f"{HOSTILE}", "This is no filter"),
+    ],
+)
+def test_what_cannot_be_tried_is_told(ann: httpx.Client, text: str, says: str) -> None:
+    page = fill(ann, "try", text)
+    before, _, after = page.partition('id="editor"')
+    assert says in before + after.partition("</form>")[2]
+    assert "<script>alert" not in page
+
+
+def test_names_that_mean_harm_are_texts(ann: httpx.Client) -> None:
+    page = fill(ann, "submit", name=HOSTILE)
+    assert "is no name here" in page
+    assert "<img src=x" not in page
+    assert ann.get(f"/filters?q={HOSTILE}").status_code == 200
+    assert ann.get("/filters/of/%22%3E%3Cscript%3E").status_code == 404
+
+
+def test_the_api_does_what_the_pages_do(site: Site) -> None:
+    with httpx.Client(base_url=site.served.url, timeout=120, auth=("ann", PASSWORDS["ann"])) as http:
+        wish = {"language": "sql", "text": SQL, "survey": "sim"}
+        assert http.post("/api/filters/try", json=wish).json()["passed"] > 0
+        done = http.post(
+            "/api/filters/of/by-api", json={**wish, "cap": 5, "notify": "mailto:ann@example.org"}
+        ).json()
+        assert (done["accepted"], done["version"]) == (True, 1)
+        assert any(
+            "nothing is sent to mailto:ann@example.org" in one for one in done["reasons"]
+        )  # no right to flows
+        assert http.post("/api/filters/of/by-api/do/disable", json={}).json()["accepted"]
+        assert http.post("/api/filters/of/by-api/do/explode", json={}).status_code == 400
+        assert http.post("/api/filters/of/never/do/enable", json={}).status_code == 422
+        found = {one["name"]: one for one in http.get("/api/filters").json()}
+        assert found["by-api"]["state"] == "disabled"
+        assert http.get("/api/filters/of/by-api").json()["source"] == SQL
+        assert [one["kind"] for one in http.get("/api/filters/of/by-api/log").json()] == [
+            "accepted",
+            "asked",
+        ] * 2
+        assert http.get("/api/filters/of/by-api/overflow").json() == []
+        names = {one["name"]: one["unit"] for one in http.get("/api/filters/names?survey=sim").json()}
+        assert (names["magnitude"], names["diaSource.ra"]) == ("mag", "deg")
+        assert http.post("/api/filters/try", json={**wish, "last": 10**6}).status_code == 400
+        assert http.post("/api/filters/try", json={**wish, "cap": "many"}).status_code == 400
+        assert http.post("/api/filters/try", json={**wish, "survey": "nothing"}).status_code == 422
+
+
+def test_a_thousand_filters_are_listed_by_the_hundred(
+    site: Site, ann: httpx.Client, bob: httpx.Client
+) -> None:
+    kept = {m.key(): m.value() for m in read_to_end(site.guarded.bootstrap, ["filters"])}
+    version, pointer = (records.FILTER.decode(kept[key] or b"") for key in (b"ann/bright/1", b"ann/bright"))
+    writer = Writer(producer(site.guarded.bootstrap))
+    for number in range(1000):
+        own = {"owner": "bob", "name": f"f{number:03}", "live": False}
+        for key, record in ((f"bob/f{number:03}/1", version), (f"bob/f{number:03}", pointer)):
+            writer.write("filters", records.FILTER.encode({**record, **own}), key=key.encode())
+    writer.flush()
+    page = bob.get("/filters").text
+    assert "1,000 filters, page 1 of 10" in page
+    assert page.count('<tr><th scope="row">') == 100
+    assert 'href="/filters/of/f199"' in bob.get("/filters?page=1").text
+    assert "1 filter<" in bob.get("/filters?q=f777").text
+    assert "f001" not in ann.get("/filters").text
+
+
+@pytest.mark.chromium
+def test_a_filter_is_written_tried_submitted_and_passes_alerts(site: Site, browser: Browser) -> None:
+    enter(site, browser)
+    browser.visit(f"{site.served.url}/filters/new")
+    follow(browser, "document.querySelector('#code[data-ready]')")
+    choose(browser, "language", "sql")
+    write(browser, "snr > 10 AND magn")
+    browser.tell("Input.insertText", text="i")
+    inside = "document.getElementById('code').shadowRoot"
+    offered = f"{inside}.querySelector('.cm-tooltip-autocomplete')"
+    follow(browser, f"{offered}?.textContent.includes('magnitude[mag]')")
+    mouse = "new MouseEvent('mousedown', {bubbles: true, button: 0})"
+    browser.evaluate(f"{offered}.querySelector('li').dispatchEvent({mouse})")
+    follow(browser, f"{inside}.querySelector('.cm-content').textContent === 'snr > 10 AND magnitude'")
+    browser.tell("Input.insertText", text=" < 21")
+    press_button(browser, "try")
+    follow(browser, "document.getElementById('h-tried')?.textContent.includes('of 200 alerts pass')")
+    follow(browser, "[...document.querySelectorAll('.alerts img')].every(one => one.naturalWidth > 100)")
+    browser.evaluate("document.querySelector('[name=name]').value = 'seen'")
+    press_button(browser, "submit")
+    follow(browser, "document.querySelector('.said')?.textContent.includes('live in version 1')")
+    write_night(site.guarded.bootstrap)
+    site.served.until(lambda: "filter.ann.seen" in site.served.portal.recent.topics, "alerts passed")
+    browser.visit(f"{site.served.url}/?topic=filter.ann.seen")
+    follow(browser, "document.querySelectorAll('#rows tr').length >= 7")
+    assert complaints(browser) == []
+
+
+@pytest.mark.chromium
+def test_versions_are_compared_rolled_back_and_disabled(
+    site: Site, browser: Browser, ann: httpx.Client
+) -> None:
+    assert "live in version 2" in fill(ann, "submit", BRIGHT.replace("21", "20.5"), name="bright")
+    enter(site, browser)
+    browser.visit(f"{site.served.url}/filters/of/bright")
+    follow(browser, "document.querySelector('.more')")
+    changed = browser.evaluate("[...document.querySelectorAll('.changes .more')].at(-1).textContent")
+    assert changed.endswith("< 20.5")
+    browser.visit(f"{site.served.url}/filters/of/bright?version=1")
+    follow(browser, "document.querySelector('[value=rollback]')")
+    press_button(browser, "rollback")
+    follow(browser, "document.querySelector('.said')?.textContent.includes('version 1')")
+    browser.visit(f"{site.served.url}/filters/of/bright")
+    follow(browser, "document.querySelector('[value=disable]')")
+    press_button(browser, "disable")
+    follow(browser, "document.querySelector('[value=enable]')")
+    assert "disabled" in browser.evaluate("document.querySelector('main').textContent")
+
+
+@pytest.mark.chromium
+@pytest.mark.axe
+@pytest.mark.parametrize("theme", ["light", "night"])
+@pytest.mark.parametrize("at", ["/sign-in", "/filters", "/filters/of/bright", "/filters/new"])
+def test_axe_finds_nothing_serious(
+    site: Site, browser: Browser, ann: httpx.Client, at: str, theme: str
+) -> None:
+    enter(site, browser)
+    browser.visit(f"{site.served.url}{at}", width=1280, height=800)
+    follow(browser, f"location.pathname === '{at}' && document.readyState === 'complete'")
+    browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
+    browser.evaluate(AXE.read_text() + "; 0")
+    found = browser.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious] == []
+
+
+@pytest.mark.chromium
+def test_pages_fit_a_phone_and_without_scripts_the_editor_is_a_field(
+    site: Site, browser: Browser, ann: httpx.Client
+) -> None:
+    enter(site, browser)
+    for at in ("/sign-in", "/filters", "/filters/of/bright", "/filters/new"):
+        browser.visit(f"{site.served.url}{at}", width=390, height=844)
+        follow(browser, f"location.pathname === '{at}' && document.readyState === 'complete'")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= 390
+    assert 'textarea id="text"' in ann.get("/filters/new").text
+
+
+def enter(site: Site, browser: Browser) -> None:
+    """Sign in as Ann, unless she is."""
+    browser.events.clear()
+    browser.visit(f"{site.served.url}/filters")
+    follow(
+        browser, "['/filters', '/sign-in'].includes(location.pathname) && document.readyState === 'complete'"
+    )
+    if browser.evaluate("location.pathname") == "/sign-in":
+        for name, text in (("name", "ann"), ("password", PASSWORDS["ann"])):
+            browser.evaluate(f"document.querySelector('[name={name}]').value = {json.dumps(text)}")
+        browser.evaluate("document.querySelector('form.card button').click()")
+        follow(browser, "location.pathname === '/filters' && document.readyState === 'complete'")
+
+
+def write(browser: Browser, text: str) -> None:
+    """Replace what stands in the editor."""
+    browser.evaluate("document.getElementById('code').shadowRoot.querySelector('.cm-content').focus()")
+    browser.evaluate("document.execCommand('selectAll')")
+    browser.tell("Input.insertText", text=text or " ")
+
+
+def choose(browser: Browser, name: str, value: str) -> None:
+    """Choose in a list of the editor's form."""
+    one = f"document.getElementById('editor').elements.{name}"
+    browser.evaluate(f"{one}.value = '{value}'; {one}.dispatchEvent(new Event('change'))")
+
+
+def press_button(browser: Browser, value: str) -> None:
+    """Press the button that has a value."""
+    browser.evaluate(f"document.querySelector('button[value={value}]').click()")
+
+
+def complaints(browser: Browser) -> list[str]:
+    """Return what pages did that they must not: errors, blocked sources, dialogs."""
+    named = ("Runtime.exceptionThrown", "Page.javascriptDialogOpening", "Log.entryAdded")
+    return [str(event) for event in browser.events if event[0] in named]

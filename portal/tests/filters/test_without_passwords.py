@@ -1,0 +1,93 @@
+"""Owners where Kafka asks nobody who he is, and where it does not answer."""
+
+import httpx
+import pytest
+
+from nightwire.core.kafka import admin, identity, principal, speaker
+from nightwire.filters.cli.notify import flow_text
+from nightwire.portal.filters import Owner
+from nightwire.portal.filters.names import fields, names
+from nightwire.schemas import sim_alert_schema
+from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
+from portal.tests.filters.conftest import sign_in
+from portal.tests.sample import Served
+
+
+def test_owners_say_their_name_and_are_told_that_nobody_verifies_it(served: Served) -> None:
+    with httpx.Client(base_url=served.url, timeout=60, follow_redirects=True) as http:
+        assert "owners are not verified" in http.get("/filters").text
+        assert sign_in(http, "A name?", "").status_code == 400
+        page = sign_in(http, "me", "")
+        assert "No filters yet" in page.text
+        assert "me, not verified" in page.text
+        assert http.get("/api/filters").json() == []
+
+
+def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
+    from starlette.requests import Request
+
+    from nightwire.portal.gate import Gate
+
+    scope = {
+        "type": "http",
+        "headers": [],
+        "session": {},
+        "path": "/",
+        "server": ("portal", 80),
+        "query_string": b"",
+    }
+    far = Request({**scope, "scheme": "http", "client": ("192.0.2.1", 1)})
+    gate = Gate(KafkaAccess({"sasl.username": "portal"}))
+    with pytest.raises(RefusedError, match="unencrypted"):
+        gate.private(far)
+    gate.private(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
+    gate.private(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
+    Gate(gate.access, proxied=True).private(far)
+
+
+def test_a_kafka_that_is_away_is_told() -> None:
+    away = "127.0.0.1:1"
+    with pytest.raises(RefusedError, match="does not answer") as told:
+        Owner("ann", away, {}).ask(lambda: admin(away).list_topics(timeout=0.2))
+    assert told.value.status == 503
+
+
+def test_clients_enter_as_the_owner_and_never_as_the_portal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_SASL_USERNAME", "portal")
+    access = KafkaAccess(
+        {"sasl.username": "portal", "sasl.password": "x", "bootstrap.servers": "kafka:1"}, "kafka:2"
+    )
+    ann = Owner.of(Login("ann", "secret"), access, "kafka:1")
+    assert (ann.bootstrap, ann.client["sasl.username"], ann.client["sasl.password"]) == (
+        "kafka:1",
+        "ann",
+        "secret",
+    )
+    token = Owner.of(Token("a.b.c", "ann", "nightwire", 2.0**31), access, "kafka:1")
+    assert (token.bootstrap, "sasl.password" in token.client) == ("kafka:2", False)
+    assert token.ask(lambda: identity("kafka:2")["oauth_cb"]("")) == ("a.b.c", 2.0**31, "ann")
+    assert token.ask(principal, "kafka:2") == "ann"
+    assert [ann.ask(speaker), speaker()] == ["ann", ""]
+    assert principal("kafka:1") == "portal"
+    assert Owner("ann", "kafka:1", {}).ask(identity, "kafka:1") == {}
+    with pytest.raises(RefusedError, match="cannot tell owners apart"):
+        Owner.of(Login("ann", ""), KafkaAccess({}), "kafka:1")  # its own name opens Kafka
+
+
+def test_names_have_their_units() -> None:
+    found = {one.name: one for one in names(None, "sim")}
+    assert found["magnitude"].unit == "mag"
+    assert found["diaSource.ra"].unit == "deg"
+    assert found["diaSource.ra"].says
+    itself = {"type": "record", "name": "node", "fields": [{"name": "next", "type": ["null", "node"]}]}
+    assert len([*fields(itself, (), {})]) == 1
+    assert len(found) > len([*fields(sim_alert_schema(), (), {})])
+
+
+def test_what_passes_is_mailed_by_a_flow() -> None:
+    text = flow_text("f", "filter.ann.bright", "end", 'mailto:ann@example.org"\n[x]')
+    import tomllib
+
+    assert tomllib.loads(text)["stones"]["hook"] == {
+        "from": "passed", "kind": "email", "to": 'ann@example.org"\n[x]'
+    }  # fmt: skip
