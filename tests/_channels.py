@@ -13,7 +13,8 @@ from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import TopicPartition, consumer, producer, watermarks
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
-from tests._multicast import Receiver, empty, wait_for
+from tests._multicast import Receiver, empty
+from tests._waiting import until
 
 TOPIC = "alerts.sim"
 WIDER, WHERE = "diaSource.psfFlux >= 80", "diaSource.psfFlux >= 90"
@@ -42,7 +43,7 @@ def source(bootstrap: str, *, channels: int | None = 1) -> Iterator[Work]:
     if channels is not None:
         copies = ChannelCopies(bootstrap, TOPIC, "sim", SIM)
         copies.start()
-        wait_for(lambda: len(copies.names) == channels)
+        until(lambda: len(copies.names) == channels)
     client = producer(bootstrap, batch_size=20_000)
     with AlertWriter(client, survey("sim"), SIM.known, SIM_ALERT_ID, channels=copies) as writer:
 

@@ -5,8 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import TopicSettings
 from nightwire.schemas.wire import frame
+from tests._waiting import until
 
 VERB = "from nightwire.multicast.commands import relay; relay()"
-PATIENCE = 60.0
 
 
 def free_group() -> str:
@@ -51,20 +50,12 @@ def running_relay(log: Path, bootstrap: str, topic: str, *more: str) -> Iterator
     with log.open("ab") as file:
         child = subprocess.Popen([sys.executable, "-c", VERB, *words], stdout=file, stderr=file)
         try:
-            wait_for(lambda: child.poll() is None and b"from offset" in log.read_bytes(), log)
+            until(lambda: child.poll() is None and b"from offset" in log.read_bytes(), log.read_text)
             yield child
         finally:
             if child.poll() is None:
                 child.terminate()
             child.wait(30)
-
-
-def wait_for(holds: Callable[[], bool], log: Path | None = None) -> None:
-    """Wait until *holds* returns true."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, log.read_text() if log else "it never did"
-        time.sleep(0.05)
 
 
 class Receiver(threading.Thread):

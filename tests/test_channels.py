@@ -23,7 +23,8 @@ from tests._channels import (
     source,
     written_elsewhere,
 )
-from tests._multicast import by_partition, wait_for, write_alerts
+from tests._multicast import by_partition, write_alerts
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -46,7 +47,7 @@ def same(kafka: str, registry_url: str) -> Same:
 
     def are_the_same(some: Sequence[Member]) -> bool:
         wanted = plain(kafka, registry_url, begin)
-        wait_for(lambda: sum(len(one.places) for one in some) >= len(wanted))
+        until(lambda: sum(len(one.places) for one in some) >= len(wanted))
         found = [alert for one in some for alert in [*one.alerts]]
         in_order = all(
             offsets == sorted(offsets) for one in some for offsets in by_partition(one.places).values()
@@ -61,10 +62,10 @@ def test_two_sources_and_a_stranger_write_at_once(
 ) -> None:
     one = Member(kafka, registry_url)
     with source(kafka) as first, source(kafka) as second, Load(first), Load(second):
-        wait_for(lambda: by_channel(one))
+        until(lambda: by_channel(one))
         for number in range(20):
             write_alerts(kafka, TOPIC, range(1, 30), flux=85.0 + number % 2 * 10)
-        wait_for(lambda: len(one.places) > 1000)
+        until(lambda: len(one.places) > 1000)
     assert same([one])
     assert f"channel {channel} of {TOPIC}" in one.ways
 
@@ -74,12 +75,12 @@ def test_a_source_is_killed_and_a_stranger_goes_on(
 ) -> None:
     one = Member(kafka, registry_url)
     with written_elsewhere(kafka):
-        wait_for(lambda: by_channel(one))
+        until(lambda: by_channel(one))
     with source(kafka, channels=None) as stranger, Load(stranger):
-        wait_for(lambda: one.reader.way == "kafka")
+        until(lambda: one.reader.way == "kafka")
     assert same([one])
     with source(kafka) as again, Load(again):
-        wait_for(lambda: by_channel(one))
+        until(lambda: by_channel(one))
     assert same([one])
 
 
@@ -88,13 +89,13 @@ def test_a_channel_comes_changes_and_goes_while_it_is_read(kafka: str, registry_
     with source(kafka, channels=0) as write, Load(write):
         for condition in (WIDER, WHERE):
             make_channel(kafka, TOPIC, "bright", condition)
-            wait_for(lambda: by_channel(one, other))
+            until(lambda: by_channel(one, other))
         make_channel(kafka, TOPIC, "bright", "diaSource.psfFlux >= 95")
-        wait_for(lambda: one.reader.way == other.reader.way == "kafka")
+        until(lambda: one.reader.way == other.reader.way == "kafka")
         make_channel(kafka, TOPIC, "bright", WHERE)
-        wait_for(lambda: by_channel(one, other))
+        until(lambda: by_channel(one, other))
         take_out(kafka, TOPIC, "bright")
-        wait_for(lambda: one.reader.way == other.reader.way == "kafka")
+        until(lambda: one.reader.way == other.reader.way == "kafka")
     assert same([one])
     assert same([other])
 
@@ -110,12 +111,12 @@ def test_members_share_a_channel_and_go_on_where_the_group_was(
 
     first = member()
     with written_elsewhere(kafka):
-        wait_for(lambda: by_channel(first))
+        until(lambda: by_channel(first))
         second = member()
-        wait_for(lambda: by_channel(first, second))
+        until(lambda: by_channel(first, second))
         first.leave()
         third = member()
-        wait_for(lambda: by_channel(second, third) and len(third.places) > 100)
+        until(lambda: by_channel(second, third) and len(third.places) > 100)
     assert same([first, second, third])
     second.leave()
     third.leave()
@@ -130,10 +131,10 @@ def test_a_group_passes_over_what_a_channel_leaves_out(
     one = Member(kafka, registry_url, **more)
     with source(kafka) as write:
         with Load(write):
-            wait_for(lambda: by_channel(one))
+            until(lambda: by_channel(one))
         left_out = one.reader.filtered
         write(range(2_050))  # the last are not in the channel
-        wait_for(lambda: committed(kafka, group) == ends(kafka))
+        until(lambda: committed(kafka, group) == ends(kafka))
     assert one.reader.filtered - left_out < 800
     one.leave()
     assert one.places == []

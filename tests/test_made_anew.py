@@ -9,9 +9,10 @@ from nightwire.core.kafka import admin, ensure_topics
 from nightwire.multicast.derived import make_channel, take_out
 from nightwire.schemas.topics import settings
 from tests._channels import TOPIC, WIDER, Load, Member, by_channel, ends, plain, source
-from tests._multicast import by_partition, free_group, relay, wait_for, write_alerts
+from tests._multicast import by_partition, free_group, relay, write_alerts
+from tests._waiting import until
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.proof, pytest.mark.timeout(240)]
 
 
 def make_anew(kafka: str, topic: str) -> None:
@@ -26,7 +27,7 @@ def make_anew(kafka: str, topic: str) -> None:
             return False
         return True
 
-    wait_for(is_made)
+    until(is_made)
 
 
 def test_readers_by_channel_lan_and_memory_go_on_as_one_of_kafka_does(
@@ -39,18 +40,18 @@ def test_readers_by_channel_lan_and_memory_go_on_as_one_of_kafka_does(
         some = [Member(kafka, registry_url), Member(kafka, registry_url, **by_lan)]
         with source(kafka) as write, Load(write):
             some.append(Member(kafka, registry_url))
-            wait_for(lambda: are_heard(*some))
+            until(lambda: are_heard(*some))
         write_alerts(kafka, TOPIC, range(3000), flux=95.0)
         old = ends(kafka)
-        wait_for(
+        until(
             lambda: all(({*one.places} >= {(*place, end - 1) for place, end in old.items()}) for one in some)
         )
         make_anew(kafka, TOPIC)
         with source(kafka) as write, Load(write):
-            wait_for(lambda: are_heard(*some) and some[0].places[-1][2] < min(old.values()))
+            until(lambda: are_heard(*some) and some[0].places[-1][2] < min(old.values()))
         wanted = by_partition([one.position for one in plain(kafka, registry_url, begin)])
         for one in some:
-            wait_for(lambda one=one: newest(one, wanted) == wanted)
+            until(lambda one=one: newest(one, wanted) == wanted)
             one.leave()
     take_out(kafka, TOPIC, "bright")
     assert "was made anew" in caplog.text

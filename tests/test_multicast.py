@@ -29,9 +29,9 @@ from tests._multicast import (
     free_group,
     make_topic,
     relay,
-    wait_for,
     write_alerts,
 )
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -49,7 +49,7 @@ def receiver(
     more = {"survey": "sim", "group": shared, **more}
     reader = AlertReader(topic, bootstrap=kafka, multicast=group, interface="127.0.0.1", timeout=60, **more)
     one = Receiver(reader, wanted)
-    wait_for(lambda: reader.way == "multicast" or not one.is_alive())
+    until(lambda: reader.way == "multicast" or not one.is_alive())
     return one
 
 
@@ -81,7 +81,7 @@ def test_a_relay_is_killed_and_another_takes_over(kafka: str, topic: str, tmp_pa
             first.send_signal(signal.SIGKILL)
             first.wait()
             write_alerts(kafka, topic, range(300, 600))
-            wait_for(lambda: one.reader.way == "multicast" and len(one.places) == 600)
+            until(lambda: one.reader.way == "multicast" and len(one.places) == 600)
             write_alerts(kafka, topic, range(600, 900))
             assert whole(one, 900)
             assert one.ways[0] == one.ways[-1] == "multicast"
@@ -123,19 +123,30 @@ def test_a_channel_of_a_condition_carries_lite_alerts_and_kafka_has_them_whole(
 ) -> None:
     group, topic = free_group(), "alerts.sim"
     words = ("--where", "diaSource.psfFlux > 100", "--registry", registry_url)
+    written = list[int]()
     with relay(tmp_path / "log", kafka, topic, group, *words):
-        one = receiver(kafka, topic, group, 20, registry=registry_url)
-        for number in range(20):
-            write_alerts(kafka, topic, [2 * number + 2], stamp=5_000)
-            write_alerts(kafka, topic, [2 * number + 3], stamp=5_000, flux=1.0)
+        one = receiver(kafka, topic, group, 10**9, registry=registry_url)
+
+        def write_two() -> None:
+            written.append(2 * len(written) + 2)
+            write_alerts(kafka, topic, written[-1:], stamp=5_000)
+            write_alerts(kafka, topic, [written[-1] + 1], stamp=5_000, flux=1.0)
+
+        def are_lite() -> bool:
+            write_two()
+            return sum("lite" in alert.headers for alert in [*one.alerts]) > 10
+
+        until(are_lite)
+        one.wanted = len(written) + 1
+        write_two()
         one.join(60)
-    assert sorted(alert.alert_id for alert in one.alerts) == [2 * number + 2 for number in range(20)]
-    assert {alert.headers.get("lite") for alert in one.alerts} == {b"1"}
-    assert "cutoutScience" not in one.alerts[0].alert
-    whole_one = one.reader.full(one.alerts[0])
+    assert sorted(alert.alert_id for alert in one.alerts) == written
+    lite = next(alert for alert in one.alerts if alert.headers.get("lite") == b"1")
+    assert "cutoutScience" not in lite.alert
+    whole_one = one.reader.full(lite)
     one.reader.close()
     assert whole_one.alert["cutoutScience"] == bytes(5_000)
-    assert whole_one.position == one.alerts[0].position
+    assert whole_one.position == lite.position
 
 
 def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
@@ -145,7 +156,7 @@ def test_forged_foreign_and_replayed_datagrams_are_dropped_and_counted(
     with relay(tmp_path / "log", kafka, topic, group):
         one = receiver(kafka, topic, group, 20)
         write_alerts(kafka, topic, range(10))
-        wait_for(lambda: len(one.places) == 10)
+        until(lambda: len(one.places) == 10)
         number = read_channels(kafka, topic)[group].number
         epoch = progress_of(kafka, topic)[0].epoch
         old = Datagram(0, number, 0, (epoch - 1) % 65536, 10**6, 10**6 - 1, 0, 0, 1, b"")

@@ -1,7 +1,6 @@
 """Where Kafka asks for passwords, each group's datagrams are signed with keys of its own."""
 
 import select
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,8 @@ from nightwire.multicast.derived import make_channel
 from nightwire.multicast.planning import end_of, put
 from nightwire.schemas.topics import CHANNELS, multicast, settings
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, read, speaking_as
-from tests._multicast import free_group, relay, running_relay, wait_for, write_alerts
+from tests._multicast import free_group, relay, running_relay, write_alerts
+from tests._waiting import until
 from tests.test_mapped import reader_of
 from tests.test_multicast import receiver, whole
 
@@ -67,7 +67,7 @@ def test_who_may_read_the_topic_may_verify_and_who_may_not_can_send_nothing(
         with speaking_as(keys_of("ann", SECRETS["ann"])):
             one = receiver(site.bootstrap, TOPIC, group, 20)
         raw = first_heard(group, lambda: write_alerts(site.bootstrap, TOPIC, range(1, 11)))
-        wait_for(lambda: len(one.places) == 10)
+        until(lambda: len(one.places) == 10)
         stranger = decode(raw)._replace(offset=10**6, previous=10**6 - 1, body=b"")
         with open_sender(parse_group(group, "127.0.0.1")) as sender:
             sender.send(raw)
@@ -84,26 +84,31 @@ def test_who_may_read_the_topic_may_verify_and_who_may_not_can_send_nothing(
 
 
 def test_a_channel_moves_and_comes_back_with_another_key(site: Guarded, tmp_path: Path) -> None:
-    kafka, count, (here, there) = site.bootstrap, 600, (free_group(), free_group())
+    kafka, written, (here, there) = site.bootstrap, list[int](), (free_group(), free_group())
     channel = make_channel(kafka, TOPIC, "all", "TRUE", derived=False, group=here)
 
     def move(to: str) -> None:
         put(kafka, [replace(channel, group=to, since=end_of(kafka, TOPIC, lead=0.5))])
 
+    def comes_by(group: str) -> bool:
+        written.extend(range(len(written), len(written) + 10))
+        write_alerts(kafka, TOPIC, written[-10:])
+        return one.reader.way == f"multicast {group}"
+
     with running_relay(tmp_path / "log", kafka, TOPIC, "--mapped"):
         write_alerts(kafka, TOPIC, range(1, 20))  # so that it begins
         with speaking_as(keys_of("ann", SECRETS["ann"])):
-            one = reader_of(kafka, TOPIC, count, start="live")
+            one = reader_of(kafka, TOPIC, 10**9, start="live")
+        until(lambda: comes_by(here))
         first = read_channels(kafka, TOPIC)[here]
-        for begin in range(0, count, 10):
-            if begin == 200:
-                move(there)
-                announce(Writer(producer(kafka)), replace(first, rotated=0))  # a day goes by
-            elif begin == 400:
-                move(here)
-            write_alerts(kafka, TOPIC, range(begin, begin + 10))
-            time.sleep(0.05)
-        assert whole(one, count)
+        move(there)
+        announce(Writer(producer(kafka)), replace(first, rotated=0))  # a day goes by
+        until(lambda: comes_by(there))
+        move(here)
+        until(lambda: comes_by(here))
+        one.wanted = len(written) + 10
+        comes_by(here)
+        assert whole(one, one.wanted)
     known = read_channels(kafka, TOPIC)
     assert (len(known[here].keys), known[here].keys[1:]) == (2, first.keys)
     assert not {*known[here].keys} & {*known[there].keys}

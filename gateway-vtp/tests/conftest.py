@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import is_transport
 from nightwire.schemas.records import VOEVENT
+from tests._waiting import until
 
 BIN = Path(sys.executable).parent
 NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
@@ -39,11 +39,7 @@ NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
 
 def wait_until(condition: Callable[[], bool], timeout: float = 120.0, what: str = "it") -> None:
     """Wait until *condition* holds."""
-    deadline = time.monotonic() + timeout
-    pause = threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {timeout} s for {what}"
-        pause.wait(0.02)
+    until(condition, what, timeout, tick=0.02)
 
 
 def listening(port: int) -> bool:

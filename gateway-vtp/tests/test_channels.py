@@ -12,6 +12,7 @@ from nightwire.multicast.derived import make_channel, take_out
 from nightwire.schemas.topics import VOEVENTS
 from tests._channels import ends, identity
 from tests._multicast import Receiver, by_partition
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -31,17 +32,24 @@ def test_a_reader_with_a_condition_gets_by_a_channel_what_it_gets_without(
     author = Author(Address("127.0.0.1", start_gateway().authors))
     begin = ends(kafka, VOEVENTS)
     reader = Receiver(AlertReader(VOEVENTS, start="live", timeout=60, **how).open(), 10**9)
-    by_channel = sent = 0
-    while by_channel < 100:
-        role = "test" if sent % 2 else "observation"
-        assert author.send(Submission("x", packet(names[sent], role=role))).verdict == "ack"
-        by_channel += reader.reader.way == WAY
-        sent += 1
+    sent, ways = list[str](), list[str]()
+
+    def send_two() -> bool:
+        """Send one that is wanted and one that is not; return whether the channel is read."""
+        ways.append(reader.reader.way)
+        for role in ("observation", "test"):
+            sent.append(names[len(sent)])
+            assert author.send(Submission("x", packet(sent[-1], role=role))).verdict == "ack"
+        return ways.count(WAY) > 40
+
+    until(send_two, tick=0.0)
+    reader.wanted = len(sent) // 2 + 1
+    send_two()
     reader.join(60)
     take_out(kafka, VOEVENTS, "seen")
     with AlertReader(VOEVENTS, start="beginning", follow=False, channel=False, **how) as plain:
         wanted = [one for one in plain if one.offset >= begin[one.topic, one.partition]]
-    assert {one.alert["ivorn"] for one in wanted} == {*names[:sent:2]}
+    assert {one.alert["ivorn"] for one in wanted} == {*sent[::2]}
     assert sorted(map(identity, reader.alerts)) == sorted(map(identity, wanted))
     assert all(offsets == sorted(offsets) for offsets in by_partition(reader.places).values())
     assert reader.ways[-1] == WAY

@@ -53,6 +53,7 @@ def test_what_a_stranger_wrote_is_listed_with_why_it_is_refused_and_can_be_remov
         ),
         (("add", "alerts.elasticc", "bright", "--where", "TRUE"), "no topic alerts.elasticc"),
         (("add", "alerts.sim", "Bright", "--where", "TRUE"), "is no name here"),
+        (("plan", "sim", "--derived"), "plans are of alerts.SURVEY"),
         (("remove", "alerts.elasticc", "nothing"), "alerts.elasticc has no channel nothing; there are: none"),
     ],
 )
@@ -66,6 +67,7 @@ def test_a_group_that_another_channel_has_is_refused(kafka: str) -> None:
     to = ("--group", "239.77.5.8:45118")
     for name in ("first", "first"):  # again is no other
         assert run(kafka, "add", "alerts.ztf", name, "--where", "magnitude < 19", *to).exit_code == 0
-    done = run(kafka, "add", "alerts.ztf", "second", "--where", "magnitude < 18", *to)
-    assert "239.77.5.8:45118 carries channel alerts.ztf/first" in str(done.exception) + done.output
+    for topic in ("alerts.ztf", "alerts.sim"):
+        done = run(kafka, "add", topic, "second", "--where", "magnitude < 18", *to)
+        assert "239.77.5.8:45118 carries channel alerts.ztf/first" in str(done.exception) + done.output
     assert run(kafka, "remove", "alerts.ztf", "first").exit_code == 0

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from nightwire.multicast.outlet import Outlet, Pace
 from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import Position
 from nightwire.multicast.relay import AT_ONCE, Relay
+from nightwire.schemas import RegistryAwayError
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
@@ -58,18 +60,21 @@ class Lan:
         self.outlets.append(one)
         return one
 
-    def relay(self, messages: Sequence[Message]) -> Relay:
-        """Return a relay of partition 0 that has sent *messages*."""
+    def relay(self, messages: Sequence[Message], beat_at: float = float("inf")) -> Relay:
+        """Return a relay of partition 0 that has sent *messages*; *beat_at* it has a heartbeat."""
         client = Consumer({**NOBODY, "group.id": "g"})
         one = Relay(client, "t", self.outlets, self.pace, Writer(Producer(NOBODY)), "relay.t")
-        one.positions[0], one._beat_at = Position(1, 0, -1), float("inf")
+        one.positions[0], one._beat_at = Position(1, 0, -1), beat_at
         one._relay_up_to_edges(messages, threading.Event())
         return one
 
-    def heard(self, one: Outlet) -> Iterator[tuple[str, Sequence[int]]]:
-        """Yield the records that an outlet has sent, and its heartbeats: last and done."""
+    def heard(self, one: Outlet, patience: float = 0.2) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield the records that an outlet has sent, and its heartbeats: last and done.
+
+        It ends after *patience* without one. [s]
+        """
         ear = self._ears[id(one)]
-        while select.select([ear], [], [], 0.2)[0]:
+        while select.select([ear], [], [], patience)[0]:
             found = decode(ear.recv(1 << 16))
             if found.kind == HEARTBEAT:
                 yield "beat", next((beat.last, beat.done) for beat in decode_beats(found.body))
@@ -122,6 +127,20 @@ def test_while_the_rate_is_short_the_lower_priority_is_left_to_kafka(exits: Exit
     assert [*lan.heard(other)] == []
     assert sum(len(found) for _, found in lan.heard(urgent)) == AT_ONCE
     assert (one.shed, other.last[0]) == (AT_ONCE, AT_ONCE - 1)  # so the next heartbeat tells of it
+
+
+def test_while_a_batch_is_judged_and_the_registry_is_away_heartbeats_go_on(exits: ExitStack) -> None:
+    lan, heard = Lan(exits), list[Sequence[int]]()
+
+    def judge(values: Sequence[bytes | None]) -> list[bool]:
+        heard.extend(said for _, said in islice(lan.heard(outlet, 10.0), 1))
+        if len(heard) == 1:
+            raise RegistryAwayError("it is away")
+        return [True for _ in values]
+
+    outlet = lan.outlet(judge=judge)
+    lan.relay(records(10), beat_at=0.0)
+    assert heard == [(-1, -1), (-1, -1)]
 
 
 def test_what_no_outlet_has_sent_is_not_counted_as_delivered(exits: ExitStack) -> None:

@@ -18,6 +18,7 @@ from nightwire.core.kafka import consumer, ensure_topics
 from nightwire.core.subscriptions import Following
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -185,19 +186,13 @@ def test_what_is_read_is_told_to_others_as_long_as_it_is(kafka: str, hundred: st
     def told() -> list[str]:
         return [one.record["condition"] for one in following.live(hundred)]
 
-    def until(expected: list[str]) -> None:
-        deadline = time.monotonic() + WAIT
-        while told() != expected and time.monotonic() < deadline:
-            time.sleep(0.02)  # polling a condition
-        assert told() == expected
-
     with Following(kafka) as following:
         with AlertReader(
             hundred, where=THIRD, announce=True, bootstrap=kafka, last=1, timeout=WAIT
         ) as reader:
             assert next(reader).offset == 99
-            until([THIRD])
-        until([])
+            until(lambda: told() == [THIRD])
+        until(lambda: told() == [])
 
 
 @pytest.mark.usefixtures("quick_group")

@@ -57,6 +57,8 @@ def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
     assert allows(rights, Operation.READ, f"{other}.archive", Resource.GROUP) == theirs
     assert not allows(rights, Operation.WRITE, "filters")
     assert not allows(rights, Operation.WRITE, f"filter.{other}.x")
+    assert allows(rights, Operation.READ, "channel.lsst.bright")
+    assert not allows(rights, Operation.READ, "channel.voevents.seen")
 
 
 @given(NAMES, NAMES)

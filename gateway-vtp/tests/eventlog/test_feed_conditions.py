@@ -4,15 +4,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from confluent_kafka import Message
 
 from nightwire.filters.language import Condition
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
+from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.eventlog.event_index import EventIndex
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaRegistry
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.topics import VOEVENTS
+from nightwire.schemas.wire import frame
 from tests._alert_container import container
 
 TOPIC = "alerts.lsst"
@@ -84,29 +87,50 @@ def test_a_batch_that_was_not_prepared_is_judged_all_the_same(judged: list[int],
     assert judged == [1, 1]
 
 
+def events(*parts: dict[str, Any]) -> list[Message]:
+    """Return records of `voevents` that have *parts*."""
+    bare = dict.fromkeys(("author", "date", "error", "coord_system", "ra")) | {"params": [], "citations": []}
+    rest = bare | {"version": "2.0", "event_time": "2026-11-25T18:00:00", "origin": "author", "received": 0}
+    how: dict[str, Any] = {
+        "topic": VOEVENTS,
+        "partition": 0,
+        "headers": [("hash", b"1")],
+        "timestamp": (1, 5),
+    }
+    return [
+        Message(
+            offset=at,
+            value=VOEVENT.encode(rest | {"ivorn": "ivo://t#1", "dec": 0.0, "raw": b"<x/>"} | one),
+            **how,
+        )
+        for at, one in enumerate(parts)
+    ]
+
+
 def test_voevents_are_judged_as_such_whatever_a_feeds_template_is_for() -> None:
     unused: Any = None
     wanted = "role = 'test' AND ra BETWEEN 10 AND 20 AND mjd_tai > 61000"
     of_feeds = EventDecoder(lambda *_: True, unused, unused, {VOEVENTS: "lsst"}, {VOEVENTS: [wanted]})
-    bare = dict.fromkeys(("author", "date", "error", "coord_system")) | {"params": [], "citations": []}
-    rest = bare | {"version": "2.0", "event_time": "2026-11-25T18:00:00", "origin": "author", "received": 0}
-    events = [
-        {**rest, "ivorn": f"ivo://t#{ra}", "role": role, "ra": ra, "dec": 0.0, "raw": b"<x/>"}
-        for ra in (15.0, 25.0, None)
-        for role in ("test", "observation")
-    ]
-    messages = [
-        Message(
-            topic=VOEVENTS,
-            partition=0,
-            offset=at,
-            value=VOEVENT.encode(one),
-            headers=[("hash", b"1")],
-            timestamp=(1, 5),
-        )
-        for at, one in enumerate(events)
-    ]
+    both = ("test", "observation")
+    messages = events(*({"role": role, "ra": ra} for ra in (15.0, 25.0, None) for role in both))
     of_feeds.prepare(messages)
     found = [of_feeds.event(one) for one in messages]
     assert [one.meets for one in found] == [{wanted}, *[frozenset()] * 5]
     assert all(one.deliverable for one in found)
+
+
+def test_what_is_retracted_and_has_a_schema_that_is_lost_spoils_no_retraction(tmp_path: Path) -> None:
+    class Lost(CitedEvents):
+        def read(self, topic: str, partition: int, offset: int) -> Message:
+            return alert(offset, frame(1 << 30, b"x"))
+
+    unused: Any = None
+    name = f"ivo://nightwire/{TOPIC}#lsst-1"
+    cited = Lost(EventIndex(tmp_path / "names"), EventIndex(tmp_path / "alerts"), unused)
+    cited.note_alert(Event(TOPIC, 0, 7, name, "observation", b"<x/>"))
+    gone = httpx.MockTransport(lambda _: httpx.Response(404, json={"error_code": 40403, "message": "no"}))
+    alerts = AlertDecoder(SchemaRegistry("http://127.0.0.1:9", transport=gone))
+    of_feeds = EventDecoder(lambda *_: True, alerts, cited, {TOPIC: None}, {TOPIC: [BRIGHT]})
+    retraction = {"role": "test", "citations": [{"ivorn": name, "cite": "retraction"}]}
+    (found,) = of_feeds.event(events(retraction)[0]).retracts
+    assert (found.ivorn, found.offset, found.document) == (name, 7, b"")

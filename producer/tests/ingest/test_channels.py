@@ -14,7 +14,7 @@ from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.topics import channel
 from nightwire.schemas.wire import frame
 from tests._channels import SIM, TOPIC, alert, ends
-from tests._multicast import wait_for
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -35,7 +35,7 @@ def sink(kafka: str) -> Iterator[TransactionalSink]:
     make_channel(kafka, TOPIC, "mirrored", "diaSource.psfFlux >= 80")
     copies = ChannelCopies(kafka, TOPIC, "sim", SIM)
     copies.start()
-    wait_for(lambda: "mirrored" in copies.names)
+    until(lambda: "mirrored" in copies.names)
     client = transactional_producer(kafka, "sim")
     one = TransactionalSink(client, "sim", "theirs", threading.Event(), channels=copies)
     one.open()

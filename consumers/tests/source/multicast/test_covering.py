@@ -63,3 +63,9 @@ def test_while_channels_stay_as_they_are_nothing_is_compiled_again(monkeypatch: 
         found = group_choice.with_group("magnitude < 18.5", "sim", channels)
         assert found == (bright if channels else None)
     assert len(asked) == 2
+
+
+def test_voevents_have_groups_by_condition_as_surveys_have() -> None:
+    seen = ChannelMapping("voevents", "seen", "role = 'observation'", "ann", MADE, group="239.7.7.7:5400")
+    assert group_choice.with_group("role = 'observation' AND dec > 0", "voevents", (seen,)) == seen
+    assert group_choice.with_group("dec > 0", "voevents", (seen,)) is None

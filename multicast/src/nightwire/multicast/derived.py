@@ -70,10 +70,11 @@ def make_channel(
     own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
     who = subscriber_name(principal(bootstrap))
-    known = {one.name: one for one in channels_of(bootstrap, topic)}
+    every = channels_of(bootstrap)
+    known = {one.name: one for one in every if one.topic == topic}
     if name not in known and len(known) >= MOST_OF_A_TOPIC:
         raise ChannelError(f"{topic} has {len(known)} channels, the most that sources judge: remove one")
-    _check_free(carried.get("group"), [one for one in known.values() if one.name != name])
+    _check_free(carried.get("group"), [one for one in every if (one.topic, one.name) != (topic, name)])
     before = known.get(name)
     made = ChannelMapping(topic, name, condition, who, datetime.now(UTC), derived, since=since, **carried)
     if before is not None and before.group is not None:

@@ -6,9 +6,11 @@ so that receivers leave out the old one.
 """
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -36,6 +38,9 @@ COMMIT_INTERVAL = 1.0
 """Time between two commits. [s]"""
 TICK = 0.1
 """Longest wait for a record. [s]"""
+BUSY = 3.0
+"""So long heartbeats go on while a batch is judged or a schema is not to be had; then receivers go
+to Kafka, within 5 s together. [s]"""
 
 
 class Relay:
@@ -64,6 +69,7 @@ class Relay:
         self._beat_at = self._commit_at = 0.0
         self._counts: dict[int, Counter[str]] = {}  # since the accounts were written
         self._failure: KafkaException | DeliveryError | None = None
+        self._packing = ThreadPoolExecutor(1, "packing")
 
     def run(self, stop: Stop, on_tick: Callable[[], None] = lambda: None) -> None:
         """Send until *stop*; then commit, and leave the group.
@@ -89,6 +95,7 @@ class Relay:
                     self._commit(wait=False)
                     on_tick()
         finally:
+            self._packing.shutdown(wait=False)
             self._commit(wait=True)
             self._consumer.close()
 
@@ -207,12 +214,18 @@ class Relay:
 
     def _patiently(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
         """Return what *work* returns, tried again while the registry is away; None after *stop*."""
+        began = time.monotonic()
         while not stop.is_set():
+            answer = self._packing.submit(work)
+            while not stop.is_set() and not wait([answer], TICK).done:
+                self._beat_if_due(began)
             try:
-                return work()
+                return answer.result() if answer.done() else None
             except RegistryAwayError as error:
                 log.warning("waiting for the schema registry: %s", error)
-                stop.wait(1.0)
+            for _ in range(2):
+                self._beat_if_due(began)
+                stop.wait(HEARTBEAT_INTERVAL)
         return None
 
     def _count(self, number: int, sent: int, left_out: int, capped: int) -> None:
@@ -240,8 +253,9 @@ class Relay:
             self.expired += count
             log.error("%s[%d]: %d records expired before they were sent", self._topic, number, count)
 
-    def _beat_if_due(self) -> None:
-        if (now := time.monotonic()) < self._beat_at:
+    def _beat_if_due(self, busy: float = math.inf) -> None:
+        """Tell receivers where all are, but not after `BUSY` since work began that was *busy*."""
+        if (now := time.monotonic()) < self._beat_at or now - busy > BUSY:
             return
         self._beat_at = now + HEARTBEAT_INTERVAL
         for outlet in self.outlets:

@@ -33,7 +33,7 @@ from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import relay_group
 from nightwire.multicast.relay import AT_ONCE, Relay
 from nightwire.schemas import AlertDecoder, MendableError, SchemaRegistry, surveys
-from nightwire.schemas.topics import CHANNELS, settings
+from nightwire.schemas.topics import CHANNELS, VOEVENTS, named_survey, settings
 
 log = logging.getLogger("nightwire.relay")
 
@@ -92,9 +92,9 @@ class RelaySettings:
 
     @property
     def survey(self) -> str:
-        """The survey that the topic names; empty where it names none that is known."""
-        named = self.topic.removeprefix("alerts.")
-        return named if named != self.topic and named in surveys() else ""
+        """The survey that the topic names, or `voevents`; empty where it names none."""
+        named = named_survey(self.topic)
+        return named if named in (*surveys(), VOEVENTS) else ""
 
 
 def serve(asked: RelaySettings) -> None:
@@ -132,9 +132,8 @@ class Outlets:
     def __init__(self, asked: RelaySettings, kafka: str, registry: SchemaRegistry) -> None:
         self._asked, self._kafka, self._decoder = asked, kafka, AlertDecoder(registry)
         self.pace = Pace(asked.rate)
-        lite = asked.survey and registry.url is not None
         self._lite: dict[str, Any] = {}
-        if lite:  # several channels may carry an alert
+        if asked.survey in surveys() and registry.url is not None:  # several channels may carry an alert
             self._lite["lite"] = lru_cache(AT_ONCE)(LiteForm(registry, asked.survey, asked.topic))
 
     def open(

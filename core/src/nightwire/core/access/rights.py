@@ -1,9 +1,10 @@
-"""The rights of an owner and of a community broker, and their own topics.  Pure."""
+"""The rights of an owner and of a community broker, and their own topics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from nightwire.schemas import surveys
 from nightwire.schemas.topics import (
     ACCOUNTS,
     CHANNELS,
@@ -93,8 +94,8 @@ def owner(name: str) -> Rights:
 
     It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
     overflowed its filters or ends its flows, and what filters are written against: alerts, visits,
-    the filter set, the accounts, the directory, subscriptions and channels; and what says on which
-    multicast groups these are.
+    the filter set, the accounts, the directory, subscriptions, the channels and their alerts; and
+    what says on which multicast groups these are.
 
     Raises:
         NameError_: The name cannot be part of a topic.
@@ -103,7 +104,8 @@ def owner(name: str) -> Rights:
     grants = {
         Grant(requests(name), Operation.WRITE),
         *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS, CHANNELS),
-        *_read_all(f"filter.{name}.", f"overflow.{name}.", f"broker.{name}.", "alerts.", "channel."),
+        *_read_all(f"filter.{name}.", f"overflow.{name}.", f"broker.{name}.", "alerts."),
+        *_read_all(*(f"channel.{survey}." for survey in surveys())),  # not those of voevents
         *_read_all(multicast(f"filter.{name}."), multicast("alerts.")),
         _groups(name),
     }

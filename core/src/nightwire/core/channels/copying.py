@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from nightwire.core.channels.in_process import WRITTEN_HERE
+from nightwire.core.channels.in_process import WRITTEN_HERE, size_of
 from nightwire.core.channels.table import ChannelFollower
 from nightwire.core.channels.vouching import HEADER, MARK, Runs, Vouch, number_of
 from nightwire.core.kafka import Headers, admin, producer
@@ -31,6 +31,8 @@ log = logging.getLogger("nightwire.channels")
 
 Delivered = Callable[[Message], None]
 Written = tuple[Message, Headers]
+Waiting = tuple[Message, Headers, int]
+"""With its size. [byte]"""
 
 GATHER, MARKS, LOOK, AGAIN = 0.05, 0.2, 0.5, 5.0
 """Time in which records gather, to be judged together; until it is said of them that they are no
@@ -97,7 +99,7 @@ class ChannelCopies:
         self._place = bootstrap, topic
         self.active, self.copied, self.lost = False, Counter[str](), 0
         self._taken, self._done = 0, 0  # [byte]
-        self._waiting: deque[Written | None] = deque()  # None where a transaction ended
+        self._waiting: deque[Waiting | None] = deque()  # None where a transaction ended
         self._wake, self._leave, self._left = threading.Event(), threading.Event(), threading.Event()
         self._lock, self._take = threading.Lock(), self.delivered
         self._thread = threading.Thread(target=self._run, name="channels", daemon=True)
@@ -126,8 +128,9 @@ class ChannelCopies:
         if self._taken - self._done > MOST_WAITING:
             self.lost += 1
             return
-        self._taken += len(message)
-        self._waiting.append((message, headers))
+        size = size_of(message, headers)
+        self._taken += size
+        self._waiting.append((message, headers, size))
         if len(self._waiting) >= AT_ONCE and self._lock.acquire(blocking=False):
             try:
                 self._guarded(self._copy_all)
@@ -220,7 +223,7 @@ class ChannelCopies:
 
     def _copy_all(self) -> None:
         while batch := [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]:
-            self._done += sum(len(one[0]) for one in batch if one is not None)
+            self._done += sum(one[2] for one in batch if one is not None)
             if self._judges is not None and self.active:
                 self._copy(batch, self._judges)
         if self._untold and time.monotonic() >= self._marks_at:
@@ -228,7 +231,7 @@ class ChannelCopies:
         if self.active:
             self._producer.poll(0)
 
-    def _copy(self, batch: Sequence[Written | None], judges: "ChannelJudges") -> None:
+    def _copy(self, batch: Sequence[Waiting | None], judges: "ChannelJudges") -> None:
         wanted: dict[int, list[_Made]] = {}
         own = judges.judge([one[0].value() or b"" for one in batch if one is not None])
         for made, passed in zip(self._made, own, strict=True):
@@ -259,13 +262,13 @@ class ChannelCopies:
             runs.forget_told()
         self._untold, self._marks_at = False, time.monotonic() + MARKS
 
-    def _produce(self, made: _Made, number: int, said: Vouch, written: Written | None = None) -> None:
+    def _produce(self, made: _Made, number: int, said: Vouch, written: Waiting | None = None) -> None:
         own: Any = [(HEADER, said.encoded())]
         try:
             if written is None:
                 self._producer.produce(made.topic, partition=number, headers=own)
                 return
-            record, headers = written
+            record, headers, _ = written
             self._producer.produce(
                 made.topic, record.value(), record.key(), number, on_delivery=self._failed,
                 timestamp=record.timestamp()[1], headers=[*headers, *own],

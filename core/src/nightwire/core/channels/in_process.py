@@ -18,6 +18,12 @@ Place = tuple[str, str]
 """A Kafka's address, and a topic."""
 
 
+def size_of(message: Message, headers: Headers) -> int:
+    """Return what a record takes while it waits; confluent-kafka leaves *headers* out. [byte]"""
+    size = RECORD + len(message) + len(message.key() or b"")
+    return size + sum(HEADER + len(name) + len(value or b"") for name, value in headers) if headers else size
+
+
 class Mailbox:
     """Acknowledged records that wait for one reader; filled by any threads, emptied by one."""
 
@@ -82,10 +88,9 @@ class WrittenHere:
 
     def deliver(self, place: Place, message: Message, headers: Headers) -> None:
         """Hand on *message*, which Kafka has acknowledged; confluent-kafka leaves *headers* out."""
-        size = RECORD + len(message) + len(message.key() or b"")
+        size = size_of(message, headers)
         if headers:
             message.set_headers([*headers])
-            size += sum(HEADER + len(name) + len(value or b"") for name, value in headers)
         for mailbox in self._mailboxes.get(place, ()):
             mailbox.put(message, size)
 

@@ -34,6 +34,7 @@ def channel_judge(text: str, of_survey: str, decoder: AlertDecoder) -> Judge:
     if not of_survey:
         raise ConditionError("a condition needs its survey: the topic alerts.SURVEY names one")
     condition, odd = Condition(text, of_survey), Oddities()
+    condition.judge([b""], decoder)  # pyarrow imports pandas: a second before the first record, not at it
 
     def judge(values: Sequence[bytes | None]) -> list[bool]:
         found = condition.judge([value or b"" for value in values], decoder)

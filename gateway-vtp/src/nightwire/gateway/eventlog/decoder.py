@@ -21,7 +21,7 @@ from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.eventlog.event_index import EventIndex, IndexEntry
 from nightwire.gateway.voevent.packet import element_bytes
 from nightwire.gateway.voevent.template import alert_ivorn, alert_voevent
-from nightwire.schemas import DecodeError, survey, surveys
+from nightwire.schemas import DecodeError, RegistryAwayError, SchemaError, survey, surveys
 from nightwire.schemas.records import VOEVENT
 from nightwire.schemas.registry import AlertDecoder
 from nightwire.schemas.topics import VOEVENTS, named_survey
@@ -283,7 +283,9 @@ class EventDecoder:
             message = self._cited.read(*lost.topic_partition, lost.offset)
             alert = lost.topic != VOEVENTS
             found = self._alert(message) if alert else self._voevent(message, _delivered_fields(message))
-        except (KafkaException, DecodeError) as error:
+        except RegistryAwayError:
+            raise
+        except (KafkaException, SchemaError) as error:  # of which nothing is the retraction's fault
             log.warning("%s, which is retracted, cannot be read again: %s", lost.ivorn, error)
             return lost
         return found if found.ivorn == lost.ivorn else lost

@@ -28,7 +28,7 @@ from nightwire.core.subscriptions import Following, subscriber_name
 from nightwire.multicast.planning.measuring import demand_of, traffic_of
 from nightwire.multicast.planning.plan import Change, Settings, plan
 from nightwire.schemas import AlertDecoder, MendableError, surveys
-from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, channel
+from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, channel, named_survey
 from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger("nightwire.channels")
@@ -74,9 +74,9 @@ class Planner:
 
     def __init__(self, bootstrap: str, topic: str, registry: Any, settings: Settings, sample: Sample) -> None:
         self._bootstrap, self._topic, self._settings, self._sample = bootstrap, topic, settings, sample
-        self._decoder, self._survey = AlertDecoder(registry), topic.removeprefix("alerts.")
+        self._decoder, self._survey = AlertDecoder(registry), named_survey(topic) or ""
         if self._survey not in surveys():
-            raise PlanError(f"channels are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic!r}")
+            raise PlanError(f"plans are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic!r}")
         self._channels, self._wanted = ChannelFollower(bootstrap), Following(bootstrap)
         self._exits = ExitStack()
 

@@ -7,6 +7,7 @@ from nightwire.consumers.source.multicast.covering import covering
 from nightwire.core.channels import ChannelFollower, ChannelMapping
 from nightwire.filters.language import compile_sql
 from nightwire.schemas import AlertTable, survey, surveys
+from nightwire.schemas.topics import VOEVENTS
 
 
 class GroupChoice:
@@ -47,7 +48,7 @@ def with_group(where: str, of_survey: str, channels: tuple[ChannelMapping, ...])
     One that carries alerts lite is none where *where* reads what these lack.
     """
     there = [one for one in channels if one.group and (one.full or not _reads_beyond_lite(where, of_survey))]
-    if of_survey in surveys():
+    if of_survey in (*surveys(), VOEVENTS):
         return covering(where, of_survey, there)
     same = [one for one in there if one.condition.strip().upper() == "TRUE" or one.condition == where]
     return next(iter(same), None)
