@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.core.subscriptions import read_flows
 from nightwire.schemas import records
 from nightwire.schemas.serving import TRIES
 from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
@@ -159,9 +160,8 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
             "/api/filters/of/by-api", json={**wish, "cap": 5, "notify": "mailto:ann@example.org"}
         ).json()
         assert (done["accepted"], done["version"]) == (True, 1)
-        assert any(
-            "nothing is sent to mailto:ann@example.org" in one for one in done["reasons"]
-        )  # no right to flows
+        assert any("sent to mailto:ann@example.org by the flow ann-by-api" in one for one in done["reasons"])
+        assert read_flows(site.guarded.bootstrap)["ann-by-api"][0].made_by == "ann"
         assert http.post("/api/filters/of/by-api/do/disable", json={}).json()["accepted"]
         assert http.post("/api/filters/of/by-api/do/explode", json={}).status_code == 400
         assert http.post("/api/filters/of/never/do/enable", json={}).status_code == 422

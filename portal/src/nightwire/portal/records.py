@@ -138,9 +138,14 @@ class Records:
             MissingError: Kafka does not have it any more, or does not answer.
             SchemaError: The record there holds no alert.
         """
-        if (drawn := self._strips.get(place)) is None:
-            self._strips.add(place, drawn := {"strip": strip(self.stamps(place))})
-        return drawn["strip"]
+        if (drawn := self.drawn(place)) is None:
+            self._strips.add(place, {"strip": (drawn := strip(self.stamps(place)))})
+        return drawn
+
+    def drawn(self, place: Place) -> bytes | None:
+        """Return what `strip` returns, where it was drawn before."""
+        held = self._strips.get(place)
+        return held and held["strip"]
 
     def close(self) -> None:
         """Leave Kafka, the registry and the archive."""

@@ -15,6 +15,8 @@ from nightwire.portal.model.rows import Classified, Row
 
 Name = tuple[str, str]
 """Survey, and an id in it."""
+POSTS = 2000
+"""Newest VOEvents of which threads are made."""
 
 
 class Recent:
@@ -30,7 +32,7 @@ class Recent:
         self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
         self._read: dict[tuple[str, int], int] = {}
         self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
-        self._posts: deque[Post] = deque(maxlen=keep)
+        self._posts: deque[Post] = deque(maxlen=POSTS)
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,7 +67,8 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it, with the times as texts."""
-        return {**asdict(self), "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
+        known = {name: getattr(self, name) for name in self.__slots__}
+        return {**known, "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 import json
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -42,7 +44,8 @@ SHADES = 8
 """Shades of the sky map."""
 SMALLEST = 1.5
 """Smallest circle that is seen on a map of the sky. [deg]"""
-
+WRITTEN = 2000
+"""Rows whose HTML is kept: a page of a hundred shows what other pages showed."""
 
 ALADIN = files("nightwire.portal") / "static" / "vendor" / "aladin.js"
 """Made by `make portal-assets`."""
@@ -67,7 +70,15 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
+    found.globals["row_html"] = row_html
     return found
+
+
+@lru_cache(WRITTEN)
+def row_html(row: Row) -> Markup:
+    """Return the line of a list that says what *row* says."""
+    line: Callable[[Row], Markup] = templates().get_template("rows.html").module.line  # type: ignore[attr-defined]
+    return line(row)
 
 
 def render(portal: Portal, page: str, code: int = 200, **values: Any) -> Response:
