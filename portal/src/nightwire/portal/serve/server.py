@@ -116,7 +116,7 @@ def serve(settings: Settings) -> None:
 
 
 def _tune_garbage_collector() -> None:
-    """Let the garbage collector look less often through all alerts that are kept, which takes long."""
+    """Let the garbage collector look less often through all that is kept, which takes long."""
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
 
