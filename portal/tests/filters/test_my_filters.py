@@ -130,7 +130,7 @@ def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(an
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def keep(alert):\n    while True:\n        pass\n", "too slow"),
+        pytest.param("def keep(alert):\n    while True: pass\n", "too slow", marks=pytest.mark.proof),
         ("import os\ndef keep(alert):\n    return os.system('id')\n", "os"),
         ("X = open('/etc/passwd').read()\ndef keep(alert):\n    return X\n", "made by running"),
         ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "too many nested parentheses"),
@@ -204,8 +204,8 @@ def test_a_filter_is_written_tried_submitted_and_passes_alerts(site: Site, brows
     enter(site, browser)
     browser.visit(f"{site.served.url}/filters/new")
     follow(browser, "document.querySelector('#code[data-ready]')")
-    choose(browser, "language", "sql")
     write(browser, "snr > 10 AND magn")
+    choose(browser, "language", "sql")
     browser.tell("Input.insertText", text="i")
     inside = "document.getElementById('code').shadowRoot"
     offered = f"{inside}.querySelector('.cm-tooltip-autocomplete')"
