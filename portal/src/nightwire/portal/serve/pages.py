@@ -191,10 +191,15 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
     counts = density(rows)
     most = max(counts.values(), default=1)
     found = []
-    for (cell, count), outline in zip(counts.items(), outlines(list(counts)), strict=True):
+    for cell, count in counts.items():
         shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
-        found.append({"cell": cell, "count": count, "shade": shade, "points": _points(outline)})
+        found.append({"cell": cell, "count": count, "shade": shade, "points": _cell_points(cell)})
     return found
+
+
+@cache  # of 3,072 cells
+def _cell_points(cell: int) -> str:
+    return _points(outlines([cell])[0])
 
 
 async def sky_view(portal: Portal, http: Request) -> Response:
