@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,7 @@ class Classified:
     classes: dict[str, float]
 
 
+@lru_cache(10_000)  # each alert is shown often
 def iso(mjd: float | None) -> str | None:
     """Return a date as ISO 8601, to the second; None where there is none. [d, UTC]"""
     try:
