@@ -118,7 +118,7 @@ class FilterActions:
             finally:
                 self._running.release()
         finally:
-            self._trying.remove(owner)
+            self._trying.discard(owner)
 
     def submitted(self, owner: Owner, name: str, wish: Wish) -> Outcome:
         """Submit a filter; where that is wished, let its owner know what passes.
