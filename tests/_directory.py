@@ -17,10 +17,10 @@ LIVE_FILTER = {"version": 1, "survey": "sim", "cap": 20, "live": True}
 
 
 @contextmanager
-def directory_of(view: View, bootstrap: str) -> Iterator[str]:
-    """Serve *view* as the directory of the site ``local``; yield its URL."""
+def directory_of(view: View, bootstrap: str, access: KafkaAccess | None = None) -> Iterator[str]:
+    """Serve *view* as the directory of ``local`` to whom *access* lets in; yield its URL."""
     answered = Counter("answered", "Requests.", ["path", "status"], registry=None)
-    site = Site(view, "local", bootstrap, Gate(KafkaAccess({})))
+    site = Site(view, "local", bootstrap, Gate(access or KafkaAccess({})))
     port = free_port()
     server = plain_server(application(site, answered), "127.0.0.1", port)
     thread = Thread(target=server.run)

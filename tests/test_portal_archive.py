@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -76,17 +76,18 @@ def test_what_kafka_has_forgotten_is_shown_from_the_archive(
     writer.flush()
     past = f"http://127.0.0.1:{port}"
     count = f"{past}/query?sql=SELECT+count(*)+AS+n+FROM+sim"
-    with serve_registry(kafka) as registry:
-        with archiving(tmp_path / "archive", kafka, registry, "--every", "300ms", "--port", str(port)):
-            until(count, lambda answer: answer.status_code == 200 and answer.json()[0]["n"] == 30)
-            with looking(kafka, registry, past, tmp_path) as url:
-                until(f"{url}/api/alerts", lambda answer: len(answer.json()["alerts"]) == 30)
-                forget(kafka)
-                assert httpx.get(f"{url}/api/object/sim/1007", timeout=30).json()["missing"] == ""
-            with looking(kafka, registry, past, tmp_path) as url:
-                assert httpx.get(f"{url}/api/alerts").json() == {"alerts": []}
-                check_the_past(url)
+    with serve_registry(kafka) as registry, ExitStack() as keeping:
+        words = ("--every", "300ms", "--port", str(port))
+        keeping.enter_context(archiving(tmp_path / "archive", kafka, registry, *words))
+        until(count, lambda answer: answer.status_code == 200 and answer.json()[0]["n"] == 30)
         with looking(kafka, registry, past, tmp_path) as url:
+            until(f"{url}/api/alerts", lambda answer: len(answer.json()["alerts"]) == 30)
+            forget(kafka)
+            assert httpx.get(f"{url}/api/object/sim/1007", timeout=30).json()["missing"] == ""
+        with looking(kafka, registry, past, tmp_path) as url:
+            assert httpx.get(f"{url}/api/alerts").json() == {"alerts": []}
+            check_the_past(url)
+            keeping.close()
             answer = httpx.get(f"{url}/object/sim/1007", timeout=30)
             assert (answer.status_code, "archive does not answer" in answer.text) == (503, True)
             assert "archive does not answer" in httpx.get(f"{url}/find?q=10.507+-20.25", timeout=30).text

@@ -37,8 +37,9 @@ def test_a_session_ends_after_a_silence_and_at_the_latest_after_a_night() -> Non
     assert sessions.of(http) is None
     sessions.begin(http, ANN)
     now[0] += SILENCE
+    assert sessions.of(asked()) is None  # whoever asks next, nobody's password is kept
+    assert not sessions._known
     assert sessions.of(http) is None
-    assert http.session == {}
 
 
 def test_a_session_ends_with_its_token() -> None:

@@ -16,9 +16,11 @@ from conftest import await_port
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, ensure_topics, environment, producer
 from nightwire.core.stack import free_port
+from nightwire.directory.model import View
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import settings
 from portal.tests.sample import HOSTILE, SIM, Served, message, serving, sim_alert
+from tests._directory import directory_of
 from tests._guarded_broker import Guarded, guarded_broker, speaking_as
 
 ALERTS = 300
@@ -106,7 +108,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with ExitStack() as stack:
         guarded = stack.enter_context(guarded_broker(folder / "kafka"))
         stack.enter_context(speaking_as(guarded.keys))
-        topics = ("visits", "filters", "accounts", "dead-letters", "_schemas", "flows", SIM)
+        topics = ("visits", "filters", "accounts", "dead-letters", "_schemas", "flows", "directory", SIM)
         ensure_topics(guarded.bootstrap, [settings(name) for name in topics])
         for name, password in PASSWORDS.items():
             assert guarded.run("user", "add", name, password=password).exit_code == 0
@@ -117,6 +119,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         words = ("filter", "run", "--light", "--registry", url, "--state", str(folder / "state"))
         stack.enter_context(running(folder, guarded, engine, *words, "--metrics-port", str(engine)))
         access = KafkaAccess({**guarded.keys, "bootstrap.servers": guarded.bootstrap})
+        stack.callback((view := View()).close)
+        directory = stack.enter_context(directory_of(view, guarded.bootstrap, access))
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("NIGHTWIRE_DIRECTORY", directory)
         served = stack.enter_context(serving(guarded.bootstrap, access=access, registry=url))
         yield Site(guarded, url, served)
 

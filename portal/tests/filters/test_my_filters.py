@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.core.subscriptions import read_flows
 from nightwire.schemas import records
 from nightwire.schemas.serving import TRIES
 from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
@@ -129,7 +130,7 @@ def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(an
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("def keep(alert):\n    while True:\n        pass\n", "too slow"),
+        pytest.param("def keep(alert):\n    while True: pass\n", "too slow", marks=pytest.mark.proof),
         ("import os\ndef keep(alert):\n    return os.system('id')\n", "os"),
         ("X = open('/etc/passwd').read()\ndef keep(alert):\n    return X\n", "made by running"),
         ("def keep(alert):\n    return " + "(" * 5000 + ")" * 5000, "too many nested parentheses"),
@@ -159,9 +160,8 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
             "/api/filters/of/by-api", json={**wish, "cap": 5, "notify": "mailto:ann@example.org"}
         ).json()
         assert (done["accepted"], done["version"]) == (True, 1)
-        assert any(
-            "nothing is sent to mailto:ann@example.org" in one for one in done["reasons"]
-        )  # no right to flows
+        assert any("sent to mailto:ann@example.org by the flow ann-by-api" in one for one in done["reasons"])
+        assert read_flows(site.guarded.bootstrap)["ann-by-api"][0].made_by == "ann"
         assert http.post("/api/filters/of/by-api/do/disable", json={}).json()["accepted"]
         assert http.post("/api/filters/of/by-api/do/explode", json={}).status_code == 400
         assert http.post("/api/filters/of/never/do/enable", json={}).status_code == 422
@@ -204,8 +204,8 @@ def test_a_filter_is_written_tried_submitted_and_passes_alerts(site: Site, brows
     enter(site, browser)
     browser.visit(f"{site.served.url}/filters/new")
     follow(browser, "document.querySelector('#code[data-ready]')")
-    choose(browser, "language", "sql")
     write(browser, "snr > 10 AND magn")
+    choose(browser, "language", "sql")
     browser.tell("Input.insertText", text="i")
     inside = "document.getElementById('code').shadowRoot"
     offered = f"{inside}.querySelector('.cm-tooltip-autocomplete')"

@@ -4,8 +4,9 @@ import httpx
 import pytest
 
 from nightwire.core.kafka import admin, identity, principal, speaker
+from nightwire.core.runtime import Endpoints
 from nightwire.filters.cli.notify import flow_text
-from nightwire.portal.filters import Owner
+from nightwire.portal.filters import FilterActions, Owner
 from nightwire.portal.filters.names import fields, names
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
@@ -43,6 +44,17 @@ def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
     gate.private(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
     gate.private(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
     Gate(gate.access, proxied=True).private(far)
+
+
+def test_an_owner_tries_one_filter_at_a_time() -> None:
+    actions = FilterActions(Endpoints("127.0.0.1:1"), KafkaAccess({}), "secret")
+    with actions._turn("ann"):
+        with pytest.raises(RefusedError, match="a filter of yours"), actions._turn("ann"):
+            pass
+        with actions._turn("bob"):
+            pass
+    with actions._turn("ann"):
+        pass
 
 
 def test_a_kafka_that_is_away_is_told() -> None:

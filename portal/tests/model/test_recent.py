@@ -3,7 +3,9 @@
 from typing import Any
 
 from nightwire.portal.model import Recent, Row
+from nightwire.portal.model.recent import PASSED
 from nightwire.portal.model.rows import iso, to_utc
+from nightwire.portal.records import ENTRY, StampCache
 from portal.tests.sample import names
 
 SIM = "alerts.sim"
@@ -72,3 +74,21 @@ def test_dates_no_calendar_has_are_no_dates() -> None:
     utc = to_utc([61_000.0, float("nan"), 1e300])
     assert round((61_000.0 - utc[0]) * 86_400) == 37
     assert [str(one) for one in utc[1:]] == ["nan", "nan"]
+
+
+def test_a_thousand_filters_are_bounded_together() -> None:
+    recent, topics = Recent(10), [f"filter.ann.f{n}" for n in range(200)]
+    recent.add(row(n) for n in range(20))
+    recent.add(row(n, topic="filter.ann.many") for n in range(20))
+    recent.add(row(1, topic=topic, id="one") for topic in topics[: PASSED * 10 - 5])
+    assert (len(recent), len(recent.newest(["filter.ann.many"], 99))) == (10 + PASSED * 10, 5)
+    recent.add(row(1, topic=topic, id="one") for topic in topics[PASSED * 10 :])
+    assert (len(recent), len(recent.newest([SIM], 99))) == (10 + PASSED * 10, 10)
+    assert len(recent._named[("sim", "one")]) <= PASSED * 10
+
+
+def test_alerts_without_stamps_take_room_too() -> None:
+    held = StampCache(3 * ENTRY)
+    for number in range(10):
+        held.add((SIM, 0, number), {})
+    assert [held.get((SIM, 0, number)) for number in (6, 7)] == [None, {}]

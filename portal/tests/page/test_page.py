@@ -29,7 +29,7 @@ PAGES = {
     "event": (f"/object/voevent/{quote(f'ivo://evil/{HOSTILE}', safe='')}", "document.querySelector('pre')"),
     "find": ("/find?q=10.505+-20.25+r%3D20", "document.querySelector('.near tbody tr')"),
     "sky": ("/sky", "document.querySelector('polygon')"),
-    "view": ("/sky/view?ra=10.5&dec=-20.2&fov=5", "document.getElementById('open')"),
+    "view": ("/sky/view?ra=10.5&dec=-20.2&fov=5", "document.querySelector('#open, polygon.mark')"),
     "night": ("/night", "document.querySelector('#h-streams')"),
     "api": ("/api", "document.querySelector('tbody')"),
     "lost": ("/object/sim/424242", "document.querySelector('.empty')"),

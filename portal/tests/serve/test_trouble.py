@@ -15,12 +15,13 @@ from nightwire.portal import following
 from nightwire.portal import records as kept
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate
+from nightwire.portal.gate import Gate, address_of
 from nightwire.portal.model import Recent, Row
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
 from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from portal.tests.model.test_curve import received
 from portal.tests.sample import SIM, Served, sim_alert
@@ -155,3 +156,24 @@ def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) 
     first = served.portal.records.strip((SIM, 0, 2))
     monkeypatch.setattr(kept, "strip", lambda _stamps: 1 / 0)
     assert served.portal.records.strip((SIM, 0, 2)) is first
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        (["192.0.2.7"], "192.0.2.7"),
+        (["1.2.3.4, 192.0.2.7"], "192.0.2.7"),
+        (["1.2.3.4", "192.0.2.7"], "192.0.2.7"),
+        ([], "127.0.0.1"),
+    ],
+)
+def test_behind_a_proxy_who_asks_is_whom_the_proxy_names(named: list[str], found: str) -> None:
+    seen: list[Request] = []
+
+    async def app(scope: dict[str, Any], _receive: Any, _send: Any) -> None:
+        seen.append(Request(scope))
+
+    scope = {**asked().scope, "scheme": "http", "path": "/", "server": ("portal", 80)}
+    scope["headers"] = [(b"x-forwarded-for", one.encode()) for one in named]
+    asyncio.run(behind_proxy(app)(scope, None, None))
+    assert (address_of(seen[0]), seen[0].url.scheme) == (found, "https")

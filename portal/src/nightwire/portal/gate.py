@@ -106,10 +106,7 @@ class Gate:
             return frozenset(topic for topic in topics if topic == VOEVENTS or topic.startswith("alerts."))
         if login is None:
             raise RefusedError(401, WHO)
-        return await self._answered(http, login, self._readable, list(topics))
-
-    def _readable(self, login: Login | Token, topics: list[str]) -> frozenset[str]:
-        return frozenset(topic for topic in topics if self.access.may(login, AclOperation.READ, topic))
+        return await self._answered(http, login, self.access.allowed, AclOperation.READ, list(topics))
 
     async def _answered(
         self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object

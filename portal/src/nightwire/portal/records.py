@@ -19,6 +19,8 @@ from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 STAMP_BYTES, STRIP_BYTES = 96 << 20, 16 << 20
 """Room for the stamps of the newest alerts, and for what was drawn of them. [byte]"""
+ENTRY = 512
+"""Room that an alert takes beside its stamps, which it may not have. [byte]"""
 CONNECTIONS = 4
 """Connections to Kafka: so many may ask at once."""
 PATIENCE = 4.0
@@ -44,14 +46,18 @@ class StampCache:
             if place in self._held:
                 return
             self._held[place] = stamps
-            self._used += sum(map(len, stamps.values()))
+            self._used += _room(stamps)
             while self._used > self._size and len(self._held) > 1:
-                self._used -= sum(map(len, self._held.popitem(last=False)[1].values()))
+                self._used -= _room(self._held.popitem(last=False)[1])
 
     def get(self, place: Place) -> Mapping[str, bytes] | None:
         """Return an alert's stamps; None where they are not held."""
         with self._lock:
             return self._held.get(place)
+
+
+def _room(stamps: Mapping[str, bytes]) -> int:
+    return ENTRY + sum(map(len, stamps.values()))
 
 
 class Records:
@@ -138,9 +144,14 @@ class Records:
             MissingError: Kafka does not have it any more, or does not answer.
             SchemaError: The record there holds no alert.
         """
-        if (drawn := self._strips.get(place)) is None:
-            self._strips.add(place, drawn := {"strip": strip(self.stamps(place))})
-        return drawn["strip"]
+        if (drawn := self.drawn(place)) is None:
+            self._strips.add(place, {"strip": (drawn := strip(self.stamps(place)))})
+        return drawn
+
+    def drawn(self, place: Place) -> bytes | None:
+        """Return what `strip` returns, where it was drawn before."""
+        held = self._strips.get(place)
+        return held["strip"] if held else None
 
     def close(self) -> None:
         """Leave Kafka, the registry and the archive."""

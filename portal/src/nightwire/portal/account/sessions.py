@@ -59,15 +59,21 @@ class Sessions:
 
     def of(self, http: Request) -> Session | None:
         """Return the session of the browser that asks; None without one, or where it has ended."""
+        self._forget_ended()
         number, now = http.session.get(NUMBER, ""), self._clock()
         if (one := self._known.get(number)) is None:
             return None
-        if now >= min(one.ends, one.silent):
+        if now >= one.ends:
             self.end(http)
             return None
         one.silent = now + SILENCE
         self._known.move_to_end(number)
         return one
+
+    def _forget_ended(self) -> None:
+        """Forget who was silent for too long, and his password, whether or not he comes again."""
+        while self._known and self._clock() >= next(iter(self._known.values())).silent:
+            self._known.popitem(last=False)
 
     def end(self, http: Request) -> None:
         """Forget who the browser that asks is, and all that its cookie holds."""

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore
 from typing import Any
 
-from itsdangerous import BadSignature, URLSafeSerializer
+from itsdangerous import BadData, URLSafeSerializer
 
+from nightwire.core.presence import SiteHttpError
 from nightwire.core.runtime import Endpoints
+from nightwire.core.subscriptions import FlowDeniedError
 from nightwire.filters.authoring import send_request, text_submission
 from nightwire.filters.cli import check_url, notify_owner, read_filters
 from nightwire.filters.sandbox import Strength
@@ -21,7 +23,7 @@ PATIENCE = 60.0
 """Longest wait for the engine. [s]"""
 ACTIONS = ("enable", "disable", "rollback", "remove")
 AT_ONCE = 2
-"""Trials that run at once, of all owners: each may take a core."""
+"""Trials that run at once, each of another owner: each may take a core."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class FilterActions:
     secret: str
     strength: Strength = "strong"
     _running: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
+    _trying: set[str] = field(default_factory=set)
 
     def owner(self, login: Login | Token) -> Owner:
         """Return who signed in.
@@ -99,17 +102,23 @@ class FilterActions:
             one.language, one.source, one.entry, wish.survey, last, of_last_night,
             self.where.schema_registry, self.where.archive, self.strength,
         )  # fmt: skip
-        with self._turn():
+        with self._turn(owner.name):
             return tried(owner, asked)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._running.acquire(timeout=10.0):
-            raise RefusedError(429, f"{AT_ONCE} filters are being tried: try yours again in a minute")
+    def _turn(self, owner: str) -> Iterator[None]:
+        if owner in self._trying:
+            raise RefusedError(429, "a filter of yours is being tried: wait until that is done")
+        self._trying.add(owner)
         try:
-            yield
+            if not self._running.acquire(timeout=10.0):
+                raise RefusedError(429, f"{AT_ONCE} filters are being tried: try yours again in a minute")
+            try:
+                yield
+            finally:
+                self._running.release()
         finally:
-            self._running.release()
+            self._trying.discard(owner)
 
     def submitted(self, owner: Owner, name: str, wish: Wish) -> Outcome:
         """Submit a filter; where that is wished, let its owner know what passes.
@@ -130,7 +139,7 @@ class FilterActions:
             return done
         try:
             flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, wish.notify)
-        except RefusedError as error:
+        except (RefusedError, FlowDeniedError, SiteHttpError) as error:
             return replace(done, reasons=[*done.reasons, f"but nothing is sent to {wish.notify}: {error}"])
         said = f"sent to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
         return replace(done, reasons=[*done.reasons, said])
@@ -165,7 +174,7 @@ class FilterActions:
         """
         try:
             owner, name, version = self._links.loads(link)
-        except (BadSignature, ValueError) as error:
+        except (BadData, ValueError) as error:
             raise RefusedError(404, "this link opens nothing (any more)") from error
         record = read_filters(self.where.kafka).versions.get((owner, name, version))
         if record is None:

@@ -15,22 +15,30 @@ from nightwire.portal.model.rows import Classified, Row
 
 Name = tuple[str, str]
 """Survey, and an id in it."""
+FILTERS = "filter."
+"""What the topics of filters begin with."""
+PASSED = 5
+"""Rows of all filters together, in those of one topic: there may be a thousand filters."""
+POSTS = 2000
+"""Newest VOEvents of which threads are made."""
 
 
 class Recent:
-    """The newest *keep* alerts of each topic.  Safe to use from several threads.
+    """The newest *keep* alerts of each topic, of filters together `PASSED` times as many.
+
+    Safe to use from several threads.
 
     Args:
         keep: Most alerts of one topic.
     """
 
     def __init__(self, keep: int) -> None:
-        self._keep, self._lock, self.newest_number = keep, Lock(), 0
+        self._keep, self._lock, self.newest_number, self._passed = keep, Lock(), 0, 0
         self._topics: dict[str, deque[Row]] = defaultdict(deque)
         self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
         self._read: dict[tuple[str, int], int] = {}
         self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
-        self._posts: deque[Post] = deque(maxlen=keep)
+        self._posts: deque[Post] = deque(maxlen=POSTS)
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))
@@ -159,6 +167,16 @@ class Recent:
             self._named[name][row.place] = row
         if len(rows) > self._keep:
             self._forget(rows.popleft())
+        elif row.topic.startswith(FILTERS):
+            self._passed += 1
+            self._bound_filters()
+
+    def _bound_filters(self) -> None:
+        """Forget the oldest of the filter that has most, where all together have too many."""
+        if self._passed > PASSED * self._keep:
+            own = (rows for topic, rows in self._topics.items() if topic.startswith(FILTERS))
+            self._forget(max(own, key=len).popleft())
+            self._passed -= 1
 
     def _forget(self, row: Row) -> None:
         for name in _names(row):

@@ -3,8 +3,9 @@
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,8 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it, with the times as texts."""
-        return {**asdict(self), "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
+        known = {name: getattr(self, name) for name in self.__slots__}
+        return {**known, "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class Classified:
     classes: dict[str, float]
 
 
+@lru_cache(10_000)  # each alert is shown often
 def iso(mjd: float | None) -> str | None:
     """Return a date as ISO 8601, to the second; None where there is none. [d, UTC]"""
     try:

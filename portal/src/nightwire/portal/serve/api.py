@@ -68,7 +68,7 @@ async def record(portal: Portal, http: Request) -> Response:
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
-    body = await run_in_threadpool(portal.records.strip, place)
+    body = portal.records.drawn(place) or await run_in_threadpool(portal.records.strip, place)
     return Response(body, media_type="image/png", headers=FOREVER)
 
 

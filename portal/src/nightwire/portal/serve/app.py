@@ -89,7 +89,7 @@ def application(portal: Portal, answered: Counter, streams: Streams, *, private:
         routes=routes,
         middleware=[
             Middleware(_Safe),
-            Middleware(GZipMiddleware, minimum_size=1000),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
             Middleware(
                 SessionMiddleware,
                 secret_key=portal.gate.sessions.secret,

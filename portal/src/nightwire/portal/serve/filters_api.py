@@ -48,13 +48,13 @@ async def filter_names(portal: Portal, http: Request) -> Response:
 
 async def try_filter(portal: Portal, http: Request) -> Response:
     """Try a filter, and change nothing."""
-    said, owner = await _said(http), await portal.owner(http)
+    owner, said = await portal.owner(http), await _said(http)
     return _json(asdict(await tried(portal, owner, wish_of(said), said)))
 
 
 async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
-    said, owner = await _said(http), await portal.owner(http)
+    owner, said = await portal.owner(http), await _said(http)
     return _outcome(
         await portal.wait_for(portal.actions.submitted, owner, http.path_params["name"], wish_of(said))
     )
@@ -62,7 +62,7 @@ async def submit_filter(portal: Portal, http: Request) -> Response:
 
 async def change_filter(portal: Portal, http: Request) -> Response:
     """Enable, disable or remove a filter, or roll it back."""
-    said, owner, where = await _said(http), await portal.owner(http), http.path_params
+    owner, said, where = await portal.owner(http), await _said(http), http.path_params
     wish = (where["name"], where["action"], number_of(said.get("version")))
     return _outcome(await portal.wait_for(portal.actions.changed, owner, *wish))
 

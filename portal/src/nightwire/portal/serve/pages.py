@@ -2,11 +2,13 @@
 
 import json
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -42,7 +44,8 @@ SHADES = 8
 """Shades of the sky map."""
 SMALLEST = 1.5
 """Smallest circle that is seen on a map of the sky. [deg]"""
-
+WRITTEN = 2000
+"""Rows whose HTML is kept: a page of a hundred shows what other pages showed."""
 
 ALADIN = files("nightwire.portal") / "static" / "vendor" / "aladin.js"
 """Made by `make portal-assets`."""
@@ -67,7 +70,15 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
+    found.globals["row_html"] = row_html
     return found
+
+
+@lru_cache(WRITTEN)
+def row_html(row: Row) -> Markup:
+    """Return the line of a list that says what *row* says."""
+    line: Callable[[Row], Markup] = templates().get_template("rows.html").module.line  # type: ignore[attr-defined]
+    return line(row)
 
 
 def render(portal: Portal, page: str, code: int = 200, **values: Any) -> Response:
@@ -180,10 +191,15 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
     counts = density(rows)
     most = max(counts.values(), default=1)
     found = []
-    for (cell, count), outline in zip(counts.items(), outlines(list(counts)), strict=True):
+    for cell, count in counts.items():
         shade = 1 + round((SHADES - 1) * (count / most) ** 0.5)
-        found.append({"cell": cell, "count": count, "shade": shade, "points": _points(outline)})
+        found.append({"cell": cell, "count": count, "shade": shade, "points": _cell_points(cell)})
     return found
+
+
+@cache  # of 3,072 cells
+def _cell_points(cell: int) -> str:
+    return _points(outlines([cell])[0])
 
 
 async def sky_view(portal: Portal, http: Request) -> Response:

@@ -1,13 +1,17 @@
 """The portal's process: Kafka followed behind, HTTP in front."""
 
+import gc
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, MutableMapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Any
 
 import uvicorn
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from starlette.datastructures import Headers
 
 from nightwire.core.catalogues import catalogues_here
 from nightwire.core.kafka import identity
@@ -72,6 +76,8 @@ def serve(settings: Settings) -> None:
     """
     collected, stamps = CollectorRegistry(), StampCache()
     where = replace(settings.where, directory=settings.directory or settings.where.directory)
+    # it writes the flows of owners, as whom `notify_owner` asks for it
+    os.environ.update({"NIGHTWIRE_DIRECTORY": where.directory} if where.directory else {})
     recent, own = Recent(settings.keep), identity(where.kafka)
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
     past = settings.archive or where.archive
@@ -105,7 +111,14 @@ def serve(settings: Settings) -> None:
         exits.callback(follower.stop)
         endpoints = {"http": url} | metrics_at(settings.metrics_port)
         exits.enter_context(registered(where.kafka, "portal", endpoints=endpoints))
+        _tune_garbage_collector()
         run(servers)
+
+
+def _tune_garbage_collector() -> None:
+    """Let the garbage collector look less often through all that is kept, which takes long."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def doors(
@@ -119,10 +132,27 @@ def doors(
         registry=collected,
     )
     plain = application(portal, answered, streams, private=settings.proxied)
-    servers = [plain_server(plain, settings.host, settings.port)]
+    servers = [plain_server(behind_proxy(plain) if settings.proxied else plain, settings.host, settings.port)]
     if settings.door:
         servers.append(tls_server(application(portal, answered, streams, private=True), settings.door))
     return servers
+
+
+def behind_proxy(app: Any) -> Any:
+    """Return *app* as it stands behind a proxy that ends TLS: who asks is whom that one names.
+
+    Of several names in ``X-Forwarded-For`` the last is the proxy's; those before are anybody's.
+    """
+
+    async def seen(scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            named = ",".join(Headers(scope=scope).getlist("X-Forwarded-For"))
+            if last := named.rpartition(",")[2].strip()[:64]:
+                scope["client"] = last, 0
+            scope["scheme"] = "https"
+        await app(scope, receive, send)
+
+    return seen
 
 
 def signing_secret(client: Mapping[str, str]) -> str:

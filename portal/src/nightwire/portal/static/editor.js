@@ -13,11 +13,15 @@
   text.hidden = true;
   const editor = globalThis.nightwireEditor(host.attachShadow({ mode: "open" }), text.value, "Text of the filter");
   form.addEventListener("submit", () => { text.value = editor.text(); });
+  let names = [];
+  const use = () => editor.use(form.elements.language.value, names);
   const choose = async () => {
     const answer = await fetch(`/api/filters/names?survey=${encodeURIComponent(form.elements.survey.value)}`);
-    editor.use(form.elements.language.value, answer.ok ? await answer.json() : []);
+    names = answer.ok ? await answer.json() : [];
+    use();
   };
-  form.elements.survey.onchange = form.elements.language.onchange = choose;
+  form.elements.survey.onchange = choose;
+  form.elements.language.onchange = use;
   await choose();
   host.dataset.ready = "true";
 })();

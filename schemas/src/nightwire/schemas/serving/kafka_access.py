@@ -2,7 +2,8 @@
 
 import hmac
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -14,7 +15,7 @@ TIMEOUT = 10.0
 """Longest wait for Kafka's answer. [s]"""
 HOLDS = 10.0
 """How long an answer holds, so that a right that was taken away ends soon. [s]"""
-MOST_KEPT = 1000
+MOST_KEPT = 20_000
 """Most answers that are kept."""
 PASSWORD = ("sasl.username", "sasl.password")
 NO_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
@@ -65,17 +66,27 @@ class KafkaAccess:
             NotLetInError: Kafka does not know *login*.
             KafkaSilentError: Kafka does not answer.
         """
+        return bool(self.allowed(login, operation, [topic]))
+
+    def allowed(self, login: Login | Token, operation: AclOperation, topics: Iterable[str]) -> frozenset[str]:
+        """Return those of *topics* that *login* may do that with; Kafka is asked once for all.
+
+        Raises:
+            NotLetInError: Kafka does not know *login*.
+            KafkaSilentError: Kafka does not answer.
+        """
         own = Login(self._client["sasl.username"], self._client.get("sasl.password", ""))
         if hmac.compare_digest(own.digest, login.digest):
-            return True
-        key = (login.digest, topic, operation)
-        since, answer = self._answers.get(key, (float("-inf"), False))
-        if self._clock() - since > HOLDS:
-            answer = self._asked(login, operation, topic)
-            if len(self._answers) >= MOST_KEPT:
+            return frozenset(topics)
+        now, never = self._clock(), (float("-inf"), False)
+        kept = {topic: self._answers.get((login.digest, topic, operation), never) for topic in topics}
+        if old := [topic for topic, (since, _) in kept.items() if now - since > HOLDS]:
+            told = {topic: (self._clock(), yes) for topic, yes in self._asked(login, operation, old).items()}
+            if len(self._answers) + len(told) > MOST_KEPT:
                 self._answers.clear()
-            self._answers[key] = (self._clock(), answer)
-        return answer
+            self._answers |= {(login.digest, topic, operation): answer for topic, answer in told.items()}
+            kept |= told
+        return frozenset(topic for topic, (_, yes) in kept.items() if yes)
 
     def clients(self, login: Login | Token) -> Iterator[dict[str, Any]]:
         """Yield librdkafka's properties of the clients by which *login* may enter Kafka.
@@ -99,17 +110,17 @@ class KafkaAccess:
         shown = (token.text, token.expires, token.name or "?")
         return client | {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": lambda _config: shown}
 
-    def _asked(self, login: Login | Token, operation: AclOperation, topic: str) -> bool:
+    def _asked(self, login: Login | Token, operation: AclOperation, topics: list[str]) -> dict[str, bool]:
         for client in self.clients(login):
-            if (answer := self._asked_as(client, login, operation, topic)) is not None:
-                return answer
+            if (answers := self._asked_as(client, login, operation, topics)) is not None:
+                return answers
         wrong = f"the name {login.name!r} or the password"
         raise NotLetInError(f"{'the token' if isinstance(login, Token) else wrong} is wrong, or has ended")
 
     def _asked_as(
-        self, client: Mapping[str, Any], login: Login | Token, operation: AclOperation, topic: str
-    ) -> bool | None:
-        """Return Kafka's answer to *login* by *client*; None where it does not let that in."""
+        self, client: Mapping[str, Any], login: Login | Token, operation: AclOperation, topics: list[str]
+    ) -> dict[str, bool] | None:
+        """Return Kafka's answers to *login* by *client*; None where it does not let that in."""
         errors: list[int] = []
         heard: dict[str, Any] = {"log_level": 0, "error_cb": lambda error: errors.append(error.code())}
         try:
@@ -117,18 +128,26 @@ class KafkaAccess:
         except KafkaException:  # librdkafka itself does not take this token
             return None
         asked = {"include_authorized_operations": True, "request_timeout": TIMEOUT}
-        if topic:
-            future = admin.describe_topics(TopicCollection([topic]), **asked)[topic]
-        else:
-            future = admin.describe_cluster(**asked)
-        while not future.done() and not NOT_IN & set(errors):
+        named = [topic for topic in topics if topic]
+        futures = dict(admin.describe_topics(TopicCollection(named), **asked)) if named else {}
+        if len(named) < len(topics):
+            futures[""] = admin.describe_cluster(**asked)
+        while not all(one.done() for one in futures.values()) and not NOT_IN & set(errors):
             admin.poll(0.05)
         if NOT_IN & set(errors):
             return None
-        try:
-            return operation in (future.result().authorized_operations or ())
-        except KafkaException as error:
-            if error.args[0].code() in NO_TOPIC:
-                return False
-            why = f"Kafka does not say what {login.name} may do: {error.args[0].str()}"
-            raise KafkaSilentError(why) from error
+        return {topic: _holds(operation, one, login.name) for topic, one in futures.items()}
+
+
+def _holds(operation: AclOperation, described: "Future[Any]", name: str) -> bool:
+    """Return whether what Kafka *described*, to the user of that *name*, lets him do that.
+
+    Raises:
+        KafkaSilentError: Kafka does not say.
+    """
+    try:
+        return operation in (described.result().authorized_operations or ())
+    except KafkaException as error:
+        if error.args[0].code() in NO_TOPIC:
+            return False
+        raise KafkaSilentError(f"Kafka does not say what {name} may do: {error.args[0].str()}") from error
