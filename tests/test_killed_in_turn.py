@@ -20,7 +20,8 @@ from nightwire.core.stack import Broker, die_with_parent
 from nightwire.schemas import Codec
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import unframe
-from producer.tests.ingest.survey_kafka import eventually, lsst_schema, place
+from producer.tests.ingest.survey_kafka import lsst_schema, place
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -103,7 +104,7 @@ class Chain:
                 self.ingest.start()
             return holds()
 
-        eventually(tended, self.said, timeout)
+        until(tended, self.said, timeout)
 
     def messages(self, topic: str) -> list[Message]:
         return list(read_to_end(self.broker.bootstrap, [topic]))

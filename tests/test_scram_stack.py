@@ -120,6 +120,7 @@ def send_back(keys: Mapping[str, str], broker: str, about: Sequence[int | None])
     writer.flush()
 
 
+@pytest.mark.proof
 def test_five_brokers_at_once(stack: Stack, tmp_path: Path) -> None:
     """Two have streams of their own, one sends back; a slow one stands still when its pipe is
     full.

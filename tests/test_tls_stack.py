@@ -411,6 +411,7 @@ def ended(child: subprocess.Popen[str]) -> str:
     return out
 
 
+@pytest.mark.proof
 def test_certificates_and_the_stacks_password_change_under_load_and_nothing_is_lost(
     site: Site, stranger: Laptop
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
+from nightwire.schemas import SIM_ALERT_ID, records, sim_alert_schema
 from nightwire.schemas.commands import schema
 
 
@@ -50,7 +50,7 @@ def test_the_embedded_stacks_registry_is_found(tmp_path: Path) -> None:
 def test_a_registrys_subjects_are_listed(registry_url: str) -> None:
     rows = json.loads(CliRunner().invoke(schema, ["list", "--registry", registry_url, "--json"]).output)
     ours = {row["subject"]: row for row in rows}
-    assert ours["alerts.sim-value"]["id"] == SIM_ALERT_ID
+    assert ours["visits-value"]["id"] == records.VISIT.schema_id
     assert ours["visits-value"]["name"] == "nightwire.Visit"
     assert "alerts.sim-value" in CliRunner().invoke(schema, ["list", "--registry", registry_url]).output
 

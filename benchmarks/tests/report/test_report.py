@@ -444,7 +444,13 @@ def seen_on_a_phone(page: Path, folder: Path) -> list[str]:
 
 
 @pytest.mark.chromium
-@pytest.mark.parametrize("kept", [False, True], ids=["a sample", "the results that are kept"])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pytest.param(False, id="a sample"),
+        pytest.param(True, id="the results that are kept", marks=pytest.mark.proof),
+    ],
+)
 def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path: Path, kept: bool) -> None:
     page = tmp_path / "report.html"
     page.write_text(html_page(latest(results_folder())) if kept else page_of(0.5))

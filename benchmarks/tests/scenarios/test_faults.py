@@ -186,6 +186,7 @@ def killed(streams: Streams, name: str) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.proof
 def test_gateway_and_reader_are_killed_and_nothing_is_lost(streams: Streams) -> None:
     for name in ("gateway", "consumer"):
         killed(streams, name)

@@ -96,6 +96,7 @@ def test_a_filter_that_did_not_judge_all_is_named() -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.proof
 def test_a_short_night_is_measured(tmp_path: Path) -> None:
     """The engine is the light one, which starts sooner."""
     context = Context(tmp_path, Size(30, 1, 30.0))

@@ -22,6 +22,7 @@ def test_segments_have_a_smallest_size() -> None:
 
 @pytest.mark.kafka
 @pytest.mark.slow
+@pytest.mark.proof
 def test_three_small_visits_go_through_and_are_measured(tmp_path: Path) -> None:
     out = tmp_path / "result.json"
     words = ["run", "stretch", "--alerts", "60", "--pairs", "1", "--out", str(out)]

@@ -8,6 +8,7 @@ import pytest
 from nightwire.core.kafka import admin, producer
 from nightwire.filters.model.offsets import OffsetRange
 from nightwire.filters.reading.fetch import fetch, partition_bounds, range_consumer
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -33,5 +34,5 @@ def test_a_plan_leaves_an_open_transaction_out_and_a_range_may_end_with_a_marker
     ]
     assert [message.value() for message in found] == [b"1"]
     writer.abort_transaction(60)
-    assert partition_bounds(admin(kafka), [(topic, 0)]) == {(topic, 0): 4}
+    until(lambda: partition_bounds(admin(kafka), [(topic, 0)]) == {(topic, 0): 4}, "the marker is there")
     assert list(fetch(range_consumer(kafka), OffsetRange(topic, 0, 2, 4))) == []

@@ -291,7 +291,9 @@ def night(engine: Site, encode: Callable[..., bytes], until: Callable[..., Any])
     return Night(engine, encode, until, ledger, judged(engine, "alerts.sim"))
 
 
-@pytest.mark.parametrize("victim", VICTIMS)
+@pytest.mark.parametrize(
+    "victim", [pytest.param(one, marks=[pytest.mark.proof] * (one == "java")) for one in VICTIMS]
+)
 def test_whoever_is_killed_in_mid_visit_it_ends_as_if_nobody_was(night: Night, victim: str) -> None:
     visit = night.feed()
     VICTIMS[victim](night.site)
@@ -316,6 +318,7 @@ def test_a_change_under_a_stream_of_alerts_loses_none_and_the_log_says_who_judge
     check_changes(engine, encode, until)
 
 
+@pytest.mark.proof
 def test_the_past_is_judged_beside_the_stream_and_along_a_chain(
     engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]
 ) -> None:
