@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 
+from confluent_kafka import Producer
+
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Better, Experiment, Figure, Published, RunError
@@ -99,8 +101,7 @@ def _written(
     bootstrap: str, topic: str, copies: ChannelCopies, count: int, rate: float | None
 ) -> list[float]:
     """Write so many records; return when each was written."""
-    client, value, written = producer(bootstrap, linger_ms=1), secrets.token_bytes(SIZE), list[float]()
-    client.list_topics(topic, timeout=PATIENCE)  # connected before the first record
+    client, value, written = _connected(bootstrap, topic), secrets.token_bytes(SIZE), list[float]()
     began = time.perf_counter()
     for number in range(count):
         if rate is not None:
@@ -114,6 +115,17 @@ def _written(
     if client.flush(PATIENCE):
         raise RunError("Kafka did not take all records")
     return written
+
+
+def _connected(bootstrap: str, topic: str) -> Producer:
+    """Return a producer that knows *topic* and has written, which takes up to a second."""
+    client, other = producer(bootstrap, linger_ms=1), f"first-{secrets.token_hex(4)}"
+    ensure_topics(bootstrap, [TopicSettings(other, 1)])
+    client.produce(other, b"")
+    if client.flush(PATIENCE):
+        raise RunError("Kafka takes no record")
+    client.list_topics(topic, timeout=PATIENCE)
+    return client
 
 
 def _produce(client: object, topic: str, value: bytes, done: object) -> None:
