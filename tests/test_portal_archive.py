@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -18,21 +17,14 @@ from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
 from nightwire.schemas.topics import settings
 from portal.tests.sample import SIM, message, sim_alert
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-def until(url: str, holds: Callable[[httpx.Response], object]) -> httpx.Response:
-    """Return the answer of *url* once something *holds* of it."""
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        try:
-            if holds(answer := httpx.get(url, timeout=30)):
-                return answer
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)  # polling a condition
-    raise AssertionError(url)
+def until_page(url: str, holds: Callable[[httpx.Response], object]) -> None:
+    """Wait until something *holds* of the answer of *url*."""
+    until(lambda: holds(httpx.get(url, timeout=30)), url)
 
 
 @contextmanager
@@ -44,7 +36,7 @@ def looking(kafka: str, registry: str, archive: str, folder: Path) -> Iterator[s
     with log.open("ab") as out:
         child = subprocess.Popen([*command, "--metrics-port", str(page)], stdout=out, stderr=out)
     try:
-        until(f"http://127.0.0.1:{page}/health", lambda answer: answer.status_code == 200)
+        until_page(f"http://127.0.0.1:{page}/health", lambda answer: answer.status_code == 200)
         yield f"http://127.0.0.1:{port}"
         metrics = httpx.get(f"http://127.0.0.1:{page}/metrics").text
         assert "nightwire_portal_requests_total{" in metrics
@@ -79,9 +71,9 @@ def test_what_kafka_has_forgotten_is_shown_from_the_archive(
     with serve_registry(kafka) as registry, ExitStack() as keeping:
         words = ("--every", "300ms", "--port", str(port))
         keeping.enter_context(archiving(tmp_path / "archive", kafka, registry, *words))
-        until(count, lambda answer: answer.status_code == 200 and answer.json()[0]["n"] == 30)
+        until_page(count, lambda answer: answer.status_code == 200 and answer.json()[0]["n"] == 30)
         with looking(kafka, registry, past, tmp_path) as url:
-            until(f"{url}/api/alerts", lambda answer: len(answer.json()["alerts"]) == 30)
+            until_page(f"{url}/api/alerts", lambda answer: len(answer.json()["alerts"]) == 30)
             forget(kafka)
             assert httpx.get(f"{url}/api/object/sim/1007", timeout=30).json()["missing"] == ""
         with looking(kafka, registry, past, tmp_path) as url:
@@ -92,7 +84,7 @@ def test_what_kafka_has_forgotten_is_shown_from_the_archive(
             assert (answer.status_code, "archive does not answer" in answer.text) == (503, True)
             assert "archive does not answer" in httpx.get(f"{url}/find?q=10.507+-20.25", timeout=30).text
             fresh_broker.kill()
-            until(url, lambda answer: "Kafka does not answer" in answer.text)
+            until_page(url, lambda answer: "Kafka does not answer" in answer.text)
 
 
 def check_the_past(url: str) -> None:

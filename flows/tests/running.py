@@ -14,6 +14,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPart
 from nightwire.core.kafka import Writer, consumer, headers_of, producer, read_to_end
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
+from tests._waiting import until
 
 VERB = "from nightwire.flows.commands import flow; flow()"
 PATIENCE = 60.0
@@ -35,10 +36,7 @@ def worker(log: Path, bootstrap: str, name: str, *more: str) -> Iterator[subproc
 
 def wait_for(holds: Callable[[], bool], log: Path | None = None) -> None:
     """Wait until *holds* returns true."""
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, log.read_text() if log else "it never did"
-        time.sleep(0.2)
+    until(holds, log.read_text if log else "it never did", PATIENCE, tick=0.2)
 
 
 def alert(number: int, **source: Any) -> bytes:

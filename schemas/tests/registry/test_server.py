@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,22 +16,9 @@ import pytest
 from conftest import PAGES
 from nightwire.core.stack import free_port
 from nightwire.schemas import SIM_ALERT_ID
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-def eventually(answer: Callable[[], Any], wanted: Any, timeout: float = 120.0) -> None:
-    """Ask until the answer is *wanted*; a refused connection is no answer yet."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            found = answer()
-        except httpx.TransportError as error:
-            found = error
-        if found == wanted:
-            return
-        assert time.monotonic() < deadline, found
-        time.sleep(0.05)  # polling a condition
 
 
 class Server:
@@ -71,7 +57,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
     def begin(bootstrap: str) -> Server:
         server = Server(bootstrap, tmp_path / f"log{len(servers)}")
         servers.append(server)
-        eventually(server.health, 200)
+        until(lambda: server.health() == 200, "it is healthy", 120)
         return server
 
     yield begin
@@ -109,7 +95,7 @@ def test_servers_on_one_kafka_agree(kafka: str, start: Callable[[str], Server]) 
     assert len(set(given)) == 40
     for server in servers:
         for number in given:
-            eventually(lambda: server.http.get(f"/schemas/ids/{number}").status_code, 200)  # noqa: B023
+            until(lambda: server.http.get(f"/schemas/ids/{number}").status_code == 200, str(number), 120)  # noqa: B023
     first, second = ([s.http.get(f"/schemas/ids/{n}").json() for n in given] for s in servers)
     assert first == second
 
@@ -136,5 +122,5 @@ def test_while_kafka_is_away_it_goes_on_reading_and_then_writes_again(
     assert "nothing can be written now: Kafka at" in refused.json()["message"]
     assert server.health() == 200
     fresh_broker.start()
-    eventually(lambda: server.post("alerts.lsst-value", "b", id=1101).json(), {"id": 1101})
+    until(lambda: server.post("alerts.lsst-value", "b", id=1101).json() == {"id": 1101}, "it writes", 120)
     assert server.http.get("/subjects/alerts.lsst-value/versions").json() == [1, 2]

@@ -1,7 +1,6 @@
 """One gateway process: its settings, its components, and how it starts, serves and stops."""
 
 import asyncio
-import gc
 import logging
 import os
 import socket
@@ -19,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.accounting import Account, send_message_to_dead_letters
 from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import Writer, cluster_id, consumer, enter, producer
-from nightwire.core.runtime import Stop, now_ms
+from nightwire.core.runtime import Stop, now_ms, tune_garbage_collector
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
 from nightwire.gateway.eventlog.deduplicator import Deduplicator
@@ -369,7 +368,7 @@ class Gateway:
         try:
             await self._catch_up(stop)
             await asyncio.to_thread(parts.warm_up)
-            _tune_garbage_collector()
+            tune_garbage_collector()
             await parts.handlers.start()
             await self._listen(parts)
             await self._work(parts, stop)
@@ -450,9 +449,3 @@ class Gateway:
         except Exception as error:
             log.exception("following the log failed")
             self._failure = error
-
-
-def _tune_garbage_collector() -> None:
-    """Let the garbage collector skip the objects that stay for good, and look less often."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)

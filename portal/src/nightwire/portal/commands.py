@@ -5,9 +5,13 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli import bootstrap_option, metrics_port_option, registry_option
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+from nightwire.core.cli import (
+    DOOR_OPTIONS,
+    bootstrap_option,
+    metrics_port_option,
+    registry_option,
+    with_options,
+)
 
 
 @click.group()
@@ -21,10 +25,7 @@ def portal() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8084, show_default=True, help="Port.")
 @metrics_port_option
-@click.option("--tls", metavar="HOST:PORT", help="Listen by HTTPS too, for other machines.")
-@click.option("--tls-cert", type=FILE, help="Certificate, with the chain behind it (PEM).")
-@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the same file]")
-@click.option("--tokens", metavar="HOST:PORT", default="", help="Where Kafka judges the site's own tokens.")
+@with_options(DOOR_OPTIONS)
 @click.option(
     "--public",
     is_flag=True,

@@ -4,21 +4,20 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import TypeVar
 
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.portal.account import Sessions
 from nightwire.schemas.serving import (
     KafkaAccess,
-    KafkaSilentError,
     Login,
-    NotLetInError,
     RefusedError,
     Token,
     Tries,
+    answered,
     login_of,
 )
 from nightwire.schemas.topics import VOEVENTS
@@ -117,15 +116,13 @@ class Gate:
         if not known:
             self.tries.check(address_of(http))
         try:
-            return await run_in_threadpool(ask, login, *asked)
-        except NotLetInError as error:
-            if known:
+            return await answered(ask, login, *asked)
+        except RefusedError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED and known:
                 self.sessions.end(http)
-            else:
+            elif error.status == HTTPStatus.UNAUTHORIZED:
                 self.tries.wrong(address_of(http))
-            raise RefusedError(401, str(error)) from error
-        except KafkaSilentError as error:
-            raise RefusedError(503, str(error)) from error
+            raise
 
 
 def address_of(http: Request) -> str:

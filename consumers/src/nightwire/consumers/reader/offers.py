@@ -23,12 +23,12 @@ def may_pass(condition: str, offers: Iterable[str], of_survey: str | None = None
         of_survey: Whose alerts; None: any survey's whose fields these are.
     """
     from nightwire.filters.language import FilterError, compile_sql
-    from nightwire.filters.language.subscriptions import NormalForm, normal_form, overlaps
+    from nightwire.filters.language.subscriptions import bound, overlaps
 
     said = list(offers)
     for name in [of_survey] if of_survey else surveys():
         try:
-            own, *others = (normal_form(compile_sql(one, name)) or NormalForm() for one in (condition, *said))
+            own, *others = (bound(compile_sql(one, name)) for one in (condition, *said))
         except FilterError:
             continue
         return not others or any(overlaps(own, other) for other in others)

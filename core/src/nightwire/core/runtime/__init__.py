@@ -21,6 +21,7 @@ from nightwire.core.runtime.process import (
     die_with_parent,
     setup_logging,
     stopping,
+    tune_garbage_collector,
 )
 from nightwire.core.runtime.state_folder import FolderInUseError, StateError, lock_folder, refused_version
 
@@ -53,4 +54,5 @@ __all__ = [
     "stack_credentials",
     "state_dir",
     "stopping",
+    "tune_garbage_collector",
 ]

@@ -1,6 +1,5 @@
 """The portal's process: Kafka followed behind, HTTP in front."""
 
-import gc
 import logging
 import os
 from collections.abc import Mapping, MutableMapping
@@ -16,7 +15,7 @@ from starlette.datastructures import Headers
 from nightwire.core.catalogues import catalogues_here
 from nightwire.core.kafka import identity
 from nightwire.core.presence import metrics_at, reached_at, registered
-from nightwire.core.runtime import Endpoints, MetricsPage, site_name
+from nightwire.core.runtime import Endpoints, MetricsPage, site_name, tune_garbage_collector
 from nightwire.filters.sandbox import Strength
 from nightwire.portal.archive import Archive
 from nightwire.portal.filters import FilterActions
@@ -111,14 +110,8 @@ def serve(settings: Settings) -> None:
         exits.callback(follower.stop)
         endpoints = {"http": url} | metrics_at(settings.metrics_port)
         exits.enter_context(registered(where.kafka, "portal", endpoints=endpoints))
-        _tune_garbage_collector()
+        tune_garbage_collector()
         run(servers)
-
-
-def _tune_garbage_collector() -> None:
-    """Let the garbage collector look less often through all that is kept, which takes long."""
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def doors(

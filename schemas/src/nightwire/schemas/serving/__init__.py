@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         tls_server,
     )
     from nightwire.schemas.serving.logins import Login, Token, login_of
-    from nightwire.schemas.serving.permission import asking, may
+    from nightwire.schemas.serving.permission import answered, asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
     from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries
@@ -34,6 +34,7 @@ __all__ = [
     "TLSError",
     "Token",
     "Tries",
+    "answered",
     "asking",
     "body_of",
     "hung_up",
@@ -65,6 +66,7 @@ __getattr__ = on_demand(
         "Token": "logins",
         "Tries": "tries",
         "WINDOW": "tries",
+        "answered": "permission",
         "asking": "permission",
         "body_of": "requests",
         "hung_up": "listeners",

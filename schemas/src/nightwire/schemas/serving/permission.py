@@ -1,5 +1,8 @@
 """Who asks over HTTP, and what Kafka says that he may: refusals where it does not."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -7,6 +10,8 @@ from starlette.requests import Request
 from nightwire.schemas.serving.kafka_access import KafkaAccess, KafkaSilentError, NotLetInError
 from nightwire.schemas.serving.logins import Login, Token, login_of
 from nightwire.schemas.serving.requests import RefusedError
+
+Answer = TypeVar("Answer")
 
 
 def asking(access: KafkaAccess, http: Request) -> Login | Token | None:
@@ -28,8 +33,17 @@ async def may(access: KafkaAccess, login: Login | Token, operation: AclOperation
     Raises:
         RefusedError: 401: the password is wrong; 503: Kafka does not say.
     """
+    return await answered(access.may, login, operation, topic)
+
+
+async def answered(ask: Callable[..., Answer], *asked: object) -> Answer:
+    """Return what *ask*, a question of `KafkaAccess`, answers.
+
+    Raises:
+        RefusedError: 401: the password is wrong; 503: Kafka does not say.
+    """
     try:
-        return await run_in_threadpool(access.may, login, operation, topic)
+        return await run_in_threadpool(ask, *asked)
     except NotLetInError as error:
         raise RefusedError(401, str(error)) from error
     except KafkaSilentError as error:
