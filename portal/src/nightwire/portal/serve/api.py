@@ -69,7 +69,7 @@ async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
     body = portal.records.drawn(place) or await run_in_threadpool(portal.records.strip, place)
-    return Response(body, media_type="image/png", headers=FOREVER)
+    return Response(body, media_type="image/jpeg", headers=FOREVER)
 
 
 async def stamp(portal: Portal, http: Request) -> Response:
