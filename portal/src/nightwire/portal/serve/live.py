@@ -8,23 +8,21 @@ import asyncio
 import json
 import time
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from nightwire.portal.account.sessions import OPEN_LIST
 from nightwire.portal.model import Row
-from nightwire.portal.records import MissingError, Records
+from nightwire.portal.records import MissingError
+from nightwire.portal.serve.once import Once
 from nightwire.portal.serve.portal import Portal, chosen, number
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 
-Asked = tuple[int, frozenset[str], int, bool]
-"""Number of the last alert that a list was told, its topics, most alerts, whether with stamps."""
 Told = tuple[int, bytes]
 """Number of the newest alert, and the event."""
 BEAT = 0.25
@@ -48,8 +46,7 @@ class Streams:
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
         self._open: dict[str, int] = {}
-        self._written: OrderedDict[tuple[int, bool], asyncio.Future[str]] = OrderedDict()
-        self._beat, self._told = 0, dict[Asked, asyncio.Future[Told]]()
+        self._written, self._told = Once[str](WRITTEN), Once[Told](MOST_OPEN)
         self.ending = ending
 
     @property
@@ -84,7 +81,9 @@ class Streams:
             yield b"retry: 2000\n\n"
             while not self.ending():
                 topics = chosen(http, await portal.gate.visible(http, portal.topics()))
-                number, event = await self._tell(portal, (number, topics, most, drawn))
+                asked = number, topics, most, drawn
+                told = int(time.monotonic() / BEAT), *asked
+                number, event = await self._told.get(told, partial(self._event, portal, *asked))
                 silent = 0 if event else silent + 1
                 if (trouble := portal.trouble()) != said:
                     said = trouble
@@ -103,14 +102,6 @@ class Streams:
             if not self._open[address]:
                 del self._open[address]
 
-    async def _tell(self, portal: Portal, asked: Asked) -> Told:
-        """Return what came in since a list was told last; of one beat, what others are told."""
-        if self._beat != (beat := int(time.monotonic() / BEAT)):
-            self._beat, self._told = beat, {}
-        if asked not in self._told:
-            self._told[asked] = asyncio.ensure_future(self._event(portal, *asked))
-        return await asyncio.shield(self._told[asked])  # who leaves takes it from nobody else
-
     async def _event(
         self, portal: Portal, number: int, topics: frozenset[str], most: int, drawn: bool
     ) -> Told:
@@ -119,24 +110,16 @@ class Streams:
         newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
         if not rows:
             return newest, b""
-        found = ", ".join([await self._text(portal, row, drawn) for row in rows])
+        texts = (
+            self._written.get((row.number, drawn), partial(self._text, portal, row, drawn)) for row in rows
+        )
+        found = ", ".join(await asyncio.gather(*texts))
         return newest, f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'.encode()
 
     async def _text(self, portal: Portal, row: Row, drawn: bool) -> str:
-        """Return a row as JSON, its stamps *drawn* in it; it is made once, for everybody."""
-        key = row.number, drawn
-        if key not in self._written:
-            made = run_in_threadpool(_row_text, portal.records, row, drawn)
-            self._written[key] = asyncio.ensure_future(made)
-            if len(self._written) > WRITTEN:
-                self._written.popitem(last=False)
-        return await asyncio.shield(self._written[key])  # who leaves takes it from nobody else
-
-
-def _row_text(records: Records, row: Row, drawn: bool) -> str:
-    """Return a row as JSON, its stamps *drawn* as a picture in it where they can be had."""
-    found = row.as_json()
-    if drawn and row.stamps:
-        with suppress(MissingError, SchemaError):
-            found["strip"] = "data:image/jpeg;base64," + b64encode(records.strip(row.place)).decode()
-    return json.dumps(found)
+        """Return a row as JSON, its stamps *drawn* in it where they can be had."""
+        found = row.as_json()
+        if drawn and row.stamps:
+            with suppress(MissingError, SchemaError):
+                found["strip"] = "data:image/jpeg;base64," + b64encode(await portal.strip(row.place)).decode()
+        return json.dumps(found)
