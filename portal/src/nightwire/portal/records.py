@@ -45,7 +45,7 @@ class StampCache:
         self._held: OrderedDict[Place, Mapping[str, bytes]] = OrderedDict()
 
     def add(self, place: Place, stamps: Mapping[str, bytes]) -> None:
-        """Keep the *stamps* of an alert, and forget the oldest, and what was drawn of others there."""
+        """Keep the *stamps* of an alert; forget the oldest, and what was drawn of others there."""
         if self.drawn is not None and self.get(place) != stamps:
             self.drawn.drop(place)
         with self._lock:

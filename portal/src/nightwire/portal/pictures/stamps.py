@@ -1,4 +1,4 @@
-"""Stamps as pictures: limits and stretch as astronomers look at images, a bar of scale, north and east.
+"""Stamps as pictures: limits, stretch, a bar of scale, north and east, as astronomers look at them.
 
 Stamps come from strangers: `nightwire.schemas.stamps` bounds what they unpack to and what they may
 claim to be.

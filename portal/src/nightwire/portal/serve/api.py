@@ -13,10 +13,10 @@ from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
+from nightwire.portal.model.words import sexagesimal
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
 from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
-from nightwire.portal.serve.words import sexagesimal
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
 

@@ -17,12 +17,11 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import missing, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, circle, density
+from nightwire.portal.model import VOEVENT, Row, circle, density, words
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
 from nightwire.portal.serve.portal import (
     PAGE,

@@ -21,8 +21,7 @@ from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Place, Records
-from nightwire.portal.serve.kept_answers import KeptAnswers
-from nightwire.portal.serve.once import Once
+from nightwire.portal.serve.once import KeptAnswers, Once
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
@@ -30,7 +29,7 @@ from nightwire.schemas.topics import VOEVENTS
 Answer = TypeVar("Answer")
 OWNERS_AT_ONCE = 16
 """Questions and wishes of owners that are worked on at once."""
-DRAWN, DRAWN_AT_ONCE = 256, 4
+DRAWN, DRAWN_AT_ONCE = 256, 2
 """Most alerts whose stamps are awaited, and that are drawn, or fetched, at once."""
 PAGE = 100
 """Alerts on a page."""

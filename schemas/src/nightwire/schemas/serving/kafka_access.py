@@ -68,7 +68,9 @@ class KafkaAccess:
         """
         return bool(self.allowed(login, operation, [topic]))
 
-    def allowed(self, login: Login | Token, operation: AclOperation, topics: Collection[str]) -> frozenset[str]:
+    def allowed(
+        self, login: Login | Token, operation: AclOperation, topics: Collection[str]
+    ) -> frozenset[str]:
         """Return those of *topics* that *login* may do that with; Kafka is asked once for all.
 
         Raises:
