@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 
 from nightwire.portal.account import Sessions, check_token, form_of, form_token, local
-from nightwire.portal.account.sessions import LONGEST, SILENCE
+from nightwire.portal.account.sessions import LONGEST, OPEN_LIST, SILENCE
 from nightwire.schemas.serving import Login, RefusedError, Token
 
 ANN = Login("ann", "secret")
@@ -40,6 +40,18 @@ def test_a_session_ends_after_a_silence_and_at_the_latest_after_a_night() -> Non
     assert sessions.of(asked()) is None  # whoever asks next, nobody's password is kept
     assert not sessions._known
     assert sessions.of(http) is None
+
+
+def test_an_open_list_keeps_no_session_alive() -> None:
+    now, http = [1000.0], asked()
+    sessions = Sessions(lambda: now[0])
+    sessions.begin(http, ANN)
+    listening = asked(http.session)
+    setattr(listening.state, OPEN_LIST, True)
+    now[0] += SILENCE / 2
+    assert sessions.of(listening) is not None
+    now[0] += SILENCE / 2
+    assert sessions.of(listening) is None
 
 
 def test_a_session_ends_with_its_token() -> None:

@@ -122,7 +122,7 @@ def test_a_trial_tells_counts_cost_lane_and_shows_what_passed_and_just_missed(an
     assert "7 of 300 alerts pass, 0 failed" in page
     assert "judged in the quick lane" in page
     assert "stopped by line 3: alert.magnitude &lt; 21" in page
-    assert (page.count("data:image/png;base64,"), page.count("<svg")) == (15, 15)
+    assert (page.count("data:image/jpeg;base64,"), page.count("<svg")) == (15, 15)
     assert "<script>alert" not in page
     assert "<img src=x" not in page
 

@@ -37,6 +37,20 @@ def test_what_is_read_again_counts_once() -> None:
     assert names(recent.newest([SIM], 10)) == ["other", "3", "2", "1"]
 
 
+def test_a_topic_that_is_made_anew_is_shown_and_its_past_forgotten() -> None:
+    recent, stamps = Recent(10), StampCache()
+    stamps.drawn = StampCache()
+    recent.add([row(n) for n in range(5)] + [row(3, partition=1, id="other")])
+    stamps.add((SIM, 0, 0), {"science": b"old"})
+    stamps.drawn.add((SIM, 0, 0), {"strip": b"old"})
+    recent.add([row(0, id="new"), row(1, id="newer")])
+    assert names(recent.newest([SIM], 10)) == ["newer", "new", "other"]
+    assert recent.named("sim", "4", [SIM]) == []
+    stamps.add((SIM, 0, 0), {"science": b"new"})
+    assert stamps.get((SIM, 0, 0)) == {"science": b"new"}
+    assert stamps.drawn.get((SIM, 0, 0)) is None
+
+
 def test_topics_of_others_are_not_seen() -> None:
     recent = Recent(10)
     recent.add([row(1, object="x"), row(7, topic="filter.ann.a", object="x", id="1")])

@@ -42,7 +42,7 @@ def test_a_broken_stamp_is_crossed_out_and_refused(what: str) -> None:
         picture("science", BROKEN[what])
     sheet = np.asarray(Image.open(io.BytesIO(strip({"science": BROKEN[what], "template": GOOD}))))
     assert sheet.shape == (64, 130)
-    assert set(np.unique(sheet[:, :64])) == {0, 90}
+    assert abs(sheet[:, :60].max().astype(int) - 90) < 40  # JPEG smears
     assert len(np.unique(sheet[:, 66:])) > 20
 
 
@@ -91,9 +91,9 @@ def test_real_stamps_are_shown_or_refused(data: Path) -> None:
     shown = 0
     for path in sorted((data / "alerts" / "stamps").rglob("*.*")):
         try:
-            shown += picture("science", path.read_bytes()).startswith(b"\x89PNG")
+            shown += picture("science", path.read_bytes()).startswith(b"\xff\xd8\xff")
         except StampError:
-            assert strip({"science": path.read_bytes()}).startswith(b"\x89PNG")
+            assert strip({"science": path.read_bytes()}).startswith(b"\xff\xd8\xff")
     assert shown
 
 

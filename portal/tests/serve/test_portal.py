@@ -12,7 +12,7 @@ import pytest
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.gate import RateLimit
-from nightwire.portal.serve.words import python_lines
+from nightwire.portal.model.words import python_lines
 from nightwire.schemas.serving import KafkaAccess
 from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
 
@@ -91,7 +91,7 @@ def test_a_light_curve_is_saved_as_a_file(http: httpx.Client, form: str) -> None
 
 def test_stamps_records_and_charts_are_had_by_offset(http: httpx.Client) -> None:
     place = f"{SIM}/0/0"
-    assert http.get(f"/api/stamps/{place}").content.startswith(b"\x89PNG")
+    assert http.get(f"/api/stamps/{place}").content.startswith(b"\xff\xd8\xff")
     large = http.get(f"/api/stamp/{place}/science?stretch=linear")
     assert (large.headers["Content-Type"], "immutable" in large.headers["Cache-Control"]) == (
         "image/png",
@@ -150,7 +150,7 @@ def test_a_live_list_goes_on_where_it_was(served: Served) -> None:
             if 'rows"' in line
         )
     rows = json.loads(data.removeprefix("data: "))["rows"]
-    assert [row["strip"][:30] for row in rows] == ["data:image/png;base64,iVBORw0K"] * 3
+    assert [row["strip"][:31] for row in rows] == ["data:image/jpeg;base64,/9j/4AAQ"] * 3
 
 
 def attributes(page: str) -> set[str]:

@@ -63,7 +63,7 @@ def heard(portal: Portal, beats: int) -> list[str]:
 
     async def listen() -> list[str]:
         answer = await Streams(ending).answer(portal, asked("after=0"))
-        return [str(one) async for one in answer.body_iterator]
+        return [bytes(one).decode() async for one in answer.body_iterator]  # type: ignore[arg-type]
 
     return asyncio.run(listen())
 

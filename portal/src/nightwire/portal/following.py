@@ -23,8 +23,9 @@ RETURNS = "returns."
 """What the topics of community brokers' classifications begin with."""
 LOOK = 2.0
 """Time between two looks at which topics there are. [s]"""
-BATCH, WAIT = 256, 0.2
-"""Most alerts that are taken in at once, and the longest wait for so many. [s]"""
+BATCH, WAIT = 256, 0.5
+"""Most alerts that are taken in at once, and the longest wait for so many: pages change twice a
+second, so that those who look see the same. [s]"""
 
 
 def is_shown(topic: str) -> bool:

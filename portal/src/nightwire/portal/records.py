@@ -34,17 +34,22 @@ class StampCache:
 
     Args:
         size: Room for them. [byte]
+
+    Attributes:
+        drawn: What was drawn of them, by place; None: nothing.
     """
 
     def __init__(self, size: int = STAMP_BYTES) -> None:
+        self.drawn: StampCache | None = None
         self._size, self._used, self._lock = size, 0, Lock()
         self._held: OrderedDict[Place, Mapping[str, bytes]] = OrderedDict()
 
     def add(self, place: Place, stamps: Mapping[str, bytes]) -> None:
-        """Keep the *stamps* of an alert, and forget the oldest."""
+        """Keep the *stamps* of an alert; forget the oldest, and what was drawn of others there."""
+        if self.drawn is not None and self.get(place) != stamps:
+            self.drawn.drop(place)
         with self._lock:
-            if place in self._held:
-                return
+            self._drop(place)
             self._held[place] = stamps
             self._used += _room(stamps)
             while self._used > self._size and len(self._held) > 1:
@@ -54,6 +59,15 @@ class StampCache:
         """Return an alert's stamps; None where they are not held."""
         with self._lock:
             return self._held.get(place)
+
+    def drop(self, place: Place) -> None:
+        """Forget what is held of *place*."""
+        with self._lock:
+            self._drop(place)
+
+    def _drop(self, place: Place) -> None:
+        if (held := self._held.pop(place, None)) is not None:
+            self._used -= _room(held)
 
 
 def _room(stamps: Mapping[str, bytes]) -> int:
@@ -73,6 +87,7 @@ class Records:
         self._registry = SchemaRegistry(where.schema_registry, cluster_id=partial(cluster_id, where.kafka))
         self._decoder, self._stamps = RecordDecoder(AlertDecoder(self._registry)), stamps
         self._strips, self.archive = StampCache(STRIP_BYTES), archive
+        stamps.drawn = self._strips
         self._fetchers: LifoQueue[RecordFetcher] = LifoQueue()
         for _ in range(CONNECTIONS):
             self._fetchers.put(RecordFetcher(where.kafka))
@@ -138,7 +153,7 @@ class Records:
         return held
 
     def strip(self, place: Place) -> bytes:
-        """Return the stamps of the alert at *place* beside each other, as PNG; drawn once.
+        """Return the stamps of the alert at *place* beside each other, as JPEG; drawn once.
 
         Raises:
             MissingError: Kafka does not have it any more, or does not answer.

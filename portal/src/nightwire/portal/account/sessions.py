@@ -17,6 +17,9 @@ MOST = 10_000
 NUMBER = "session"
 """Under which the signed cookie keeps a session's number."""
 
+OPEN_LIST = "open_list"
+"""Attribute of a request's state: it goes on by itself, and is no sign that somebody is there."""
+
 
 @dataclass
 class Session:
@@ -58,7 +61,10 @@ class Sessions:
         http.session[NUMBER] = number
 
     def of(self, http: Request) -> Session | None:
-        """Return the session of the browser that asks; None without one, or where it has ended."""
+        """Return the session of the browser that asks; None without one, or where it has ended.
+
+        It lives on by that, but for a live list, `OPEN_LIST`: nobody need sit before it.
+        """
         self._forget_ended()
         number, now = http.session.get(NUMBER, ""), self._clock()
         if (one := self._known.get(number)) is None:
@@ -66,8 +72,9 @@ class Sessions:
         if now >= one.ends:
             self.end(http)
             return None
-        one.silent = now + SILENCE
-        self._known.move_to_end(number)
+        if not getattr(http.state, OPEN_LIST, False):
+            one.silent = now + SILENCE
+            self._known.move_to_end(number)
         return one
 
     def _forget_ended(self) -> None:

@@ -50,12 +50,18 @@ class Recent:
             return sorted(name for name, rows in self._topics.items() if rows)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Take in *rows*; what came before, of the same partition and offset, is passed over."""
+        """Take in *rows*; what came before, of the same partition and offset, is passed over.
+
+        Another alert at an offset that was read is of a topic that was made anew: what lay there
+        before is forgotten.
+        """
         with self._lock:
             for row in rows:
                 partition = row.topic, row.partition
                 if row.offset <= self._read.get(partition, -1):
-                    continue
+                    if row.place in self._named.get((row.survey, row.id), {}):
+                        continue
+                    self._forget_partition(*partition)
                 self._read[partition] = row.offset
                 self.newest_number += 1
                 self._take(replace(row, number=self.newest_number))
@@ -177,6 +183,16 @@ class Recent:
             own = (rows for topic, rows in self._topics.items() if topic.startswith(FILTERS))
             self._forget(max(own, key=len).popleft())
             self._passed -= 1
+
+    def _forget_partition(self, topic: str, partition: int) -> None:
+        """Forget what is known of a partition."""
+        rows = self._topics.pop(topic, deque())
+        self._topics[topic] = deque(row for row in rows if row.partition != partition)
+        for row in rows:
+            if row.partition == partition:
+                self._forget(row)
+        if topic.startswith(FILTERS):
+            self._passed -= len(rows) - len(self._topics[topic])
 
     def _forget(self, row: Row) -> None:
         for name in _names(row):

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -12,10 +13,10 @@ from nightwire.consumers.formats import json_line
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
+from nightwire.portal.model.words import sexagesimal
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
 from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
-from nightwire.portal.serve.words import sexagesimal
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
 
@@ -25,7 +26,12 @@ FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
 
 async def alerts(portal: Portal, http: Request) -> Response:
     """List recent alerts, newest first."""
-    rows = listed(portal, http, await portal.visible(http))
+    visible = await portal.visible(http)
+    return await portal.shared(http, visible, partial(_alerts, portal, http, visible))
+
+
+async def _alerts(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
+    rows = listed(portal, http, visible)
     return JSONResponse({"alerts": [row.as_json() for row in rows]})
 
 
@@ -68,8 +74,7 @@ async def record(portal: Portal, http: Request) -> Response:
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     place = await _place(portal, http)
-    body = portal.records.drawn(place) or await run_in_threadpool(portal.records.strip, place)
-    return Response(body, media_type="image/png", headers=FOREVER)
+    return Response(await portal.strip(place), media_type="image/jpeg", headers=FOREVER)
 
 
 async def stamp(portal: Portal, http: Request) -> Response:

@@ -1,22 +1,30 @@
-"""What comes in, as server-sent events: the newest of each 250 ms, the rest counted."""
+"""What comes in, as server-sent events: the newest of each 250 ms, the rest counted.
+
+All lists are told at the same moments, so that those who ask for the same get the same bytes, which
+are made once.
+"""
 
 import asyncio
 import json
+import time
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from nightwire.portal.account.sessions import OPEN_LIST
 from nightwire.portal.model import Row
-from nightwire.portal.records import MissingError, Records
+from nightwire.portal.records import MissingError
+from nightwire.portal.serve.once import Once
 from nightwire.portal.serve.portal import Portal, chosen, number
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 
+Told = tuple[int, bytes]
+"""Number of the newest alert, and the event."""
 BEAT = 0.25
 """Time between two messages. [s]"""
 MOST = 8
@@ -38,7 +46,7 @@ class Streams:
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
         self._open: dict[str, int] = {}
-        self._written: OrderedDict[tuple[int, bool], asyncio.Future[str]] = OrderedDict()
+        self._written, self._told = Once[str](WRITTEN), Once[Told](MOST_OPEN)
         self.ending = ending
 
     @property
@@ -64,51 +72,54 @@ class Streams:
 
     async def _events(
         self, portal: Portal, http: Request, address: str, number: int, most: int
-    ) -> AsyncIterator[str]:
+    ) -> AsyncIterator[bytes]:
         """Yield events; who may read what is asked anew at each beat, so that no right outlives."""
         self._open[address] = self._open.get(address, 0) + 1
         try:
+            setattr(http.state, OPEN_LIST, True)
             said, silent, drawn = "", 0, "strips" in http.query_params
-            yield "retry: 2000\n\n"
+            yield b"retry: 2000\n\n"
             while not self.ending():
                 topics = chosen(http, await portal.gate.visible(http, portal.topics()))
-                newest = portal.recent.newest_number
-                rows, more = portal.recent.since(number, topics, most)
-                newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
-                number, silent = newest, 0 if rows else silent + 1
-                if rows:
-                    found = ", ".join([await self._text(portal, row, drawn) for row in rows])
-                    yield f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'
+                asked = number, topics, most, drawn
+                told = int(time.monotonic() / BEAT), *asked
+                number, event = await self._told.get(told, partial(self._event, portal, *asked))
+                silent = 0 if event else silent + 1
                 if (trouble := portal.trouble()) != said:
                     said = trouble
-                    yield f"event: state\ndata: {json.dumps(trouble)}\n\n"
+                    event += f"event: state\ndata: {json.dumps(trouble)}\n\n".encode()
                 if silent % SILENCE == SILENCE - 1:
-                    yield ": here\n\n"
-                await asyncio.sleep(BEAT)
+                    event += b": here\n\n"
+                if event:
+                    yield event
+                await asyncio.sleep(BEAT - time.monotonic() % BEAT)
         except RefusedError as error:  # a right that was taken away, a topic that is gone
             if error.status == 503:  # Kafka is silent: who listens comes again
                 return
-            yield f"event: refused\ndata: {json.dumps(str(error))}\n\n"
+            yield f"event: refused\ndata: {json.dumps(str(error))}\n\n".encode()
         finally:
             self._open[address] -= 1
             if not self._open[address]:
                 del self._open[address]
 
+    async def _event(
+        self, portal: Portal, number: int, topics: frozenset[str], most: int, drawn: bool
+    ) -> Told:
+        newest = portal.recent.newest_number
+        rows, more = portal.recent.since(number, topics, most)
+        newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
+        if not rows:
+            return newest, b""
+        texts = (
+            self._written.get((row.number, drawn), partial(self._text, portal, row, drawn)) for row in rows
+        )
+        found = ", ".join(await asyncio.gather(*texts))
+        return newest, f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'.encode()
+
     async def _text(self, portal: Portal, row: Row, drawn: bool) -> str:
-        """Return a row as JSON, its stamps *drawn* in it; it is made once, for everybody."""
-        key = row.number, drawn
-        if key not in self._written:
-            made = run_in_threadpool(_row_text, portal.records, row, drawn)
-            self._written[key] = asyncio.ensure_future(made)
-            if len(self._written) > WRITTEN:
-                self._written.popitem(last=False)
-        return await asyncio.shield(self._written[key])  # who leaves takes it from nobody else
-
-
-def _row_text(records: Records, row: Row, drawn: bool) -> str:
-    """Return a row as JSON, its stamps *drawn* as a picture in it where they can be had."""
-    found = row.as_json()
-    if drawn and row.stamps:
-        with suppress(MissingError, SchemaError):
-            found["strip"] = "data:image/png;base64," + b64encode(records.strip(row.place)).decode()
-    return json.dumps(found)
+        """Return a row as JSON, its stamps *drawn* in it where they can be had."""
+        found = row.as_json()
+        if drawn and row.stamps:
+            with suppress(MissingError, SchemaError):
+                found["strip"] = "data:image/jpeg;base64," + b64encode(await portal.strip(row.place)).decode()
+        return json.dumps(found)

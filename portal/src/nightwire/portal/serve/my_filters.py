@@ -10,9 +10,9 @@ from starlette.responses import Response
 from nightwire.filters.language import FilterError
 from nightwire.portal.account import form_of, form_token
 from nightwire.portal.filters import Owner, Tried, Wish, questions
+from nightwire.portal.model.words import path
 from nightwire.portal.serve.pages import render
 from nightwire.portal.serve.portal import Portal
-from nightwire.portal.serve.words import path
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import NameError_
 

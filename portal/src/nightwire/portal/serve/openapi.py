@@ -64,7 +64,7 @@ ENDPOINTS = (
     ),
     Endpoint(f"/api/finder/{NAME}", "finder", "A finder chart.", ("application/pdf",)),
     Endpoint(f"/api/record/{PLACE}", "record", "The record at an offset.", query=("bytes",)),
-    Endpoint(f"/api/stamps/{PLACE}", "stamps", "All stamps of an alert, small.", ("image/png",)),
+    Endpoint(f"/api/stamps/{PLACE}", "stamps", "All stamps of an alert, small.", ("image/jpeg",)),
     Endpoint(
         f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),

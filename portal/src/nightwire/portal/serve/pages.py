@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources import files
 from typing import Any
 
@@ -17,12 +17,11 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import missing, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, circle, density
+from nightwire.portal.model import VOEVENT, Row, circle, density, words
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve import words
 from nightwire.portal.serve.api import since_hours
 from nightwire.portal.serve.portal import (
     PAGE,
@@ -90,6 +89,10 @@ def render(portal: Portal, page: str, code: int = 200, **values: Any) -> Respons
 async def live(portal: Portal, http: Request) -> Response:
     """Show what just came in."""
     visible = await portal.visible(http)
+    return await portal.shared(http, visible, partial(_live, portal, http, visible))
+
+
+async def _live(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
     rows = listed(portal, http, visible)
     asked = {name: http.query_params.get(name, "") for name in ("topic", "survey", "before")}
     surveys = [
@@ -172,7 +175,12 @@ async def search(portal: Portal, http: Request) -> Response:
 
 async def sky(portal: Portal, http: Request) -> Response:
     """Show where on the sky alerts came from."""
-    topics = chosen(http, await portal.visible(http))
+    visible = await portal.visible(http)
+    return await portal.shared(http, visible, partial(_sky, portal, http, visible))
+
+
+async def _sky(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
+    topics = chosen(http, visible)
     hours = http.query_params.get("hours") or "24"
     rows = portal.recent.placed(topics, since_hours(http))
     cells = await run_in_threadpool(_cells, rows)

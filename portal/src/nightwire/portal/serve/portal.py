@@ -1,12 +1,14 @@
 """What pages and API answer from, and the questions that both ask."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
+from starlette.responses import Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
@@ -19,6 +21,7 @@ from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Place, Records
+from nightwire.portal.serve.once import KeptAnswers, Once
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
@@ -26,6 +29,8 @@ from nightwire.schemas.topics import VOEVENTS
 Answer = TypeVar("Answer")
 OWNERS_AT_ONCE = 16
 """Questions and wishes of owners that are worked on at once."""
+DRAWN, DRAWN_AT_ONCE = 256, 2
+"""Most alerts whose stamps are awaited, and that are drawn, or fetched, at once."""
 PAGE = 100
 """Alerts on a page."""
 MOST = 1000
@@ -53,6 +58,7 @@ class Portal:
         night: Answers about the state of the night.
         actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
+        kept: Answers that others had.
     """
 
     recent: Recent
@@ -65,6 +71,9 @@ class Portal:
     limit: RateLimit = field(default_factory=RateLimit)
     night: Night = field(kw_only=True)
     catalogues: CatalogueStore | None = None
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
+    _drawn: Once[bytes] = field(default_factory=lambda: Once(DRAWN))
+    _artists: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(DRAWN_AT_ONCE))
     _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))
 
     async def visible(self, http: Request) -> frozenset[str]:
@@ -75,6 +84,12 @@ class Portal:
         """
         self.limit.check(http)
         return await self.gate.visible(http, self.topics())
+
+    async def shared(
+        self, http: Request, visible: frozenset[str], make: Callable[[], Awaitable[Response]]
+    ) -> Response:
+        """Return what *make* answers to all who may read *visible*, until something comes in."""
+        return await self.kept.answer(http, (visible, self.recent.newest_number, self.trouble()), make)
 
     async def owner(self, http: Request) -> Owner:
         """Return the owner of filters who asks.
@@ -110,6 +125,19 @@ class Portal:
             SchemaError: The record there is no alert.
         """
         return await run_in_threadpool(self.records.alert, place)
+
+    async def strip(self, place: Place) -> bytes:
+        """Return the stamps of the alert at *place* beside each other, as JPEG.
+
+        Raises:
+            MissingError: Neither Kafka nor the archive has it.
+            SchemaError: The record there is no alert.
+        """
+        if (drawn := self.records.drawn(place)) is not None:
+            return drawn
+        return await self._drawn.get(
+            place, partial(to_thread.run_sync, self.records.strip, place, limiter=self._artists)
+        )
 
     async def matched(self, row: Row) -> list[dict[str, Any]]:
         """Return what the site's catalogues have where *row* is, as JSON has it."""

@@ -31,6 +31,9 @@ from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, t
 
 log = logging.getLogger("nightwire.portal")
 
+YIELDS = 5
+"""How much of the CPU's priority the portal leaves to those who carry the stream (`nice`)."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -110,8 +113,14 @@ def serve(settings: Settings) -> None:
         exits.callback(follower.stop)
         endpoints = {"http": url} | metrics_at(settings.metrics_port)
         exits.enter_context(registered(where.kafka, "portal", endpoints=endpoints))
-        tune_garbage_collector()
+        yield_to_the_stream()
         run(servers)
+
+
+def yield_to_the_stream() -> None:
+    """Leave the CPU to those who carry the stream, and look less often for garbage."""
+    os.nice(YIELDS)
+    tune_garbage_collector()
 
 
 def doors(

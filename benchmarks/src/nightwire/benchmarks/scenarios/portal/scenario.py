@@ -118,7 +118,8 @@ class PortalScenario(Scenario):
     measures = (
         f"Alerts of real size to a plain consumer, open loop, while {VIEWERS} viewers look, each from an "
         "address of his own: a live list with stamps, and every five seconds a page with the eight stamps "
-        "in sight; and without a portal. Each viewer has to be told of every alert. Viewers run on the "
+        "in sight, over connections that he keeps, none that he has; and without a portal. "
+        "Each viewer has to be told of every alert. Viewers run on the "
         "same machine, and take a part of what they disturb the stream by."
     )
     figures: Sequence[Figure] = tuple(figures_of())

@@ -1,14 +1,18 @@
 """A worker: viewers of a portal, each with a live list and, every few seconds, a page.
 
+As a browser each keeps his connections, takes pages compressed, and asks for no stamp twice, which
+says of itself that it never changes.
+
 ``python -m nightwire.benchmarks.scenarios.portal.viewers '{"port": …, "viewers": …}'`` opens the
 lists, prints a line, opens pages from the next line on until standard input ends, and prints what
 it found.
 """
 
 import asyncio
+import gzip
 import random
 import time
-from asyncio import StreamReader, StreamWriter
+from asyncio import Semaphore, StreamReader, StreamWriter
 from dataclasses import dataclass, field
 
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
@@ -17,10 +21,14 @@ THINK = 5.0
 """Between two pages of a viewer. [s]"""
 SEEN = 8
 """Stamps of a page that are in sight."""
+STAMPS = b"/api/stamps/"
 PATHS = ("/", "/?survey=sim", "/sky", "/night", "/api/alerts?survey=sim&most=100")
 LONGEST_LINE = 1 << 20
 """Longest line of a live list. [byte]"""
-HEADERS = "Host: portal\r\nConnection: close\r\n\r\n"
+CONNECTIONS = 6
+"""Of a viewer, beside that of his list."""
+HEADERS = "Host: portal\r\nAccept-Encoding: gzip\r\n\r\n"
+Connection = tuple[StreamReader, StreamWriter]
 
 
 @dataclass
@@ -33,6 +41,9 @@ class Viewer:
         alerts: Alerts that his list told of.
         waits: How long each answer took. [s]
         refused: Answers that were none.
+        idle: Connections that wait for a request.
+        seen: Addresses of stamps that his browser has.
+        places: For so many connections.
     """
 
     number: int
@@ -40,10 +51,14 @@ class Viewer:
     alerts: int = 0
     waits: list[float] = field(default_factory=list)
     refused: int = 0
+    idle: list[Connection] = field(default_factory=list)
+    seen: set[bytes] = field(default_factory=set)
+    places: Semaphore = field(default_factory=lambda: Semaphore(CONNECTIONS))
 
     async def follow(self) -> None:
         """Open the live list, and go on to read it."""
-        reader, writer = await self._ask("/api/live?survey=sim&strips")
+        reader, writer = await self._connect()
+        _ask(writer, "/api/live?survey=sim&strips")
         await reader.readuntil(b"retry")
         self.listening = asyncio.create_task(self._listen(reader, writer))
 
@@ -53,11 +68,11 @@ class Viewer:
         await asyncio.sleep(THINK * chance.random())
         while True:
             began = time.monotonic()
-            page = await self._answer(chance.choice(PATHS))
-            stamps = [
-                part.split(b'"', 1)[0].decode() for part in page.split(b'src="/api/stamps')[1 : SEEN + 1]
-            ]
-            await asyncio.gather(*(self._answer(f"/api/stamps{one}") for one in stamps))
+            page = await self._answer(chance.choice(PATHS).encode())
+            sight = [part.split(b'"', 1)[0] for part in page.split(b'src="')[1:] if part.startswith(STAMPS)]
+            new = [one for one in sight[:SEEN] if one not in self.seen]
+            await asyncio.gather(*map(self._answer, new))
+            self.seen.update(new)
             await asyncio.sleep(max(0.0, began + THINK - time.monotonic()))
 
     async def _listen(self, reader: StreamReader, _writer: StreamWriter) -> None:
@@ -65,22 +80,25 @@ class Viewer:
             if line.startswith(b"data: {"):
                 self.alerts += line.count(b'"number": ') + int(line.rsplit(b" ", 1)[1].rstrip(b"}\r\n"))
 
-    async def _answer(self, path: str) -> bytes:
+    async def _answer(self, path: bytes) -> bytes:
         began = time.monotonic()
-        reader, writer = await self._ask(path)
-        body = await reader.read()
-        writer.close()
+        async with self.places:
+            reader, writer = self.idle.pop() if self.idle else await self._connect()
+            _ask(writer, path.decode())
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r", 1)[0]))
+            self.idle.append((reader, writer))
         self.waits.append(time.monotonic() - began)
-        self.refused += not body.startswith(b"HTTP/1.1 200")
-        return body
+        self.refused += not head.startswith(b"http/1.1 200")
+        return gzip.decompress(body) if b"content-encoding: gzip" in head else body
 
-    async def _ask(self, path: str) -> tuple[StreamReader, StreamWriter]:
+    async def _connect(self) -> Connection:
         own = f"127.0.{1 + self.number // 250}.{1 + self.number % 250}", 0
-        reader, writer = await asyncio.open_connection(
-            "127.0.0.1", self.port, limit=LONGEST_LINE, local_addr=own
-        )
-        writer.write(f"GET {path} HTTP/1.1\r\n{HEADERS}".encode())
-        return reader, writer
+        return await asyncio.open_connection("127.0.0.1", self.port, limit=LONGEST_LINE, local_addr=own)
+
+
+def _ask(writer: StreamWriter, path: str) -> None:
+    writer.write(f"GET {path} HTTP/1.1\r\n{HEADERS}".encode())
 
 
 async def watch(port: int, count: int, expected: int) -> None:

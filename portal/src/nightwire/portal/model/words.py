@@ -4,7 +4,7 @@ import math
 from typing import Any
 from urllib.parse import quote
 
-from nightwire.portal.model import VOEVENT, Row
+from nightwire.portal.model.rows import VOEVENT, Row
 
 
 def sexagesimal(ra: float | None, dec: float | None) -> str:
