@@ -1,4 +1,4 @@
-"""What comes in, as server-sent events: the newest of each 250 ms, the rest counted.
+"""What comes in, as server-sent events: the newest of each half second, the rest counted.
 
 All lists are told at the same moments, so that those who ask for the same get the same bytes, which
 are made once.
@@ -25,11 +25,11 @@ from nightwire.schemas.serving import RefusedError
 
 Told = tuple[int, bytes]
 """Number of the newest alert, and the event."""
-BEAT = 0.25
+BEAT = 0.5
 """Time between two messages. [s]"""
 MOST = 8
 """Alerts in one message: more than that nobody sees."""
-SILENCE = 60
+SILENCE = 30
 """Beats without an alert after which a comment says that we are there."""
 WRITTEN = 256
 """Newest rows whose text is kept: who looks at the same alerts is told the same."""
