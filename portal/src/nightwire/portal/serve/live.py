@@ -1,11 +1,12 @@
 """What comes in, as server-sent events: the newest of each half second, the rest counted.
 
-All lists are told at the same moments, so that those who ask for the same get the same bytes, which
-are made once.
+Those who ask for the same are told the same bytes within a beat, which are made once; each list at
+a moment of its own, so that the stream's carriers never wait for all of them.
 """
 
 import asyncio
 import json
+import random
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
@@ -78,6 +79,7 @@ class Streams:
         try:
             setattr(http.state, OPEN_LIST, True)
             said, silent, drawn = "", 0, "strips" in http.query_params
+            moment = BEAT * random.random()  # noqa: S311  (no secret)
             yield b"retry: 2000\n\n"
             while not self.ending():
                 topics = chosen(http, await portal.gate.visible(http, portal.topics()))
@@ -92,7 +94,7 @@ class Streams:
                     event += b": here\n\n"
                 if event:
                     yield event
-                await asyncio.sleep(BEAT - time.monotonic() % BEAT)
+                await asyncio.sleep(BEAT - (time.monotonic() - moment) % BEAT)
         except RefusedError as error:  # a right that was taken away, a topic that is gone
             if error.status == 503:  # Kafka is silent: who listens comes again
                 return

@@ -55,7 +55,7 @@ FILES = ("text/csv", "application/fits", "application/x-votable+xml", "applicati
 ENDPOINTS = (
     Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*SEVERAL, "most", "before")),
     Endpoint(
-        "/api/live", "live", "What comes in: the newest of each 250 ms, the rest counted.",
+        "/api/live", "live", "What comes in: the newest of each half second, the rest counted.",
         ("text/event-stream",), (*SEVERAL, "most", "after", "strips"),
     ),
     Endpoint(f"/api/object/{NAME}", "of_name", "Recent alerts and light curve of an object or alert."),

@@ -31,7 +31,7 @@ from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, t
 
 log = logging.getLogger("nightwire.portal")
 
-YIELDS = 5
+YIELDS = 10
 """How much of the CPU's priority the portal leaves to those who carry the stream (`nice`)."""
 
 

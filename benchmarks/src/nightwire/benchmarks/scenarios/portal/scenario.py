@@ -120,7 +120,7 @@ class PortalScenario(Scenario):
         "address of his own: a live list with stamps, and every five seconds a page with the eight stamps "
         "in sight, over connections that he keeps, none that he has; and without a portal. "
         "Each viewer has to be told of every alert. Viewers run on the "
-        "same machine, and take a part of what they disturb the stream by."
+        "same machine, with the least priority, and take a part of what they disturb the stream by."
     )
     figures: Sequence[Figure] = tuple(figures_of())
     standard: Mapping[str, Size] = {

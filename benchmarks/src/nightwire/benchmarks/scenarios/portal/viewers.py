@@ -10,6 +10,7 @@ it found.
 
 import asyncio
 import gzip
+import os
 import random
 import time
 from asyncio import Semaphore, StreamReader, StreamWriter
@@ -120,5 +121,6 @@ async def watch(port: int, count: int, expected: int) -> None:
 
 
 if __name__ == "__main__":
+    os.nice(19)  # elsewhere, but for the benchmark
     order = first_order()
     asyncio.run(watch(order["port"], order["viewers"], order["expected"]))
