@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+import pyarrow as pa
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
@@ -322,6 +323,7 @@ def serve(asked: WorkerSettings) -> None:
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.flows")
+    pa.schema([]).empty_table()  # its first table makes Arrow import pandas: not within the first batch
     kafka = enter(asked.endpoints.kafka)
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())

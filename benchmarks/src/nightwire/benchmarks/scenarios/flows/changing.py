@@ -117,6 +117,11 @@ class Changing(Experiment):
         self.name = "moves" if moves else "changes"
         self._context, self._cluster, self._moves = context, cluster, moves
 
+    def prepare(self) -> None:
+        """Let a flow change once: Kafka has begun with groups and transactions then."""
+        with self._at_work() as (flow, _, arrivals, _):
+            arrivals.await_version(write_flow(self._cluster.bootstrap, flow[0], self._text(*flow, 1)))
+
     def run_once(self, kind: Kind) -> Figures:
         """Return times to effect [s], and how many alerts were lost and doubled."""
         changes = CHANGES[self._context.size.profile] if kind is Kind.SUBJECT else RESTARTS
