@@ -1,6 +1,7 @@
 """Which files of a table can hold what is asked for, as the table's log tells."""
 
 from collections.abc import Collection
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -54,16 +55,16 @@ class FileList:
             order: A statistic by whose least value the files are ordered.
             folders: Values that the columns of folders may have.
         """
-        files = self._files
+        files, may = self._files, [pa.array([True] * len(self._files), pa.bool_())]
+        if not len(files):
+            return []
         for name, values in folders.items():
-            if len(files):
-                kept = pc.is_in(files.column(f"partition.{name}"), pa.array(list(values)))
-                files = files.filter(kept)
+            may.append(pc.is_in(files.column(f"partition.{name}"), pa.array(list(values))))
         for end, bound, beyond in (("max", low, pc.less), ("min", high, pc.greater)):
-            if bound is not None and len(files) and f"{end}.{column}" in files.schema.names:
-                outside = beyond(files.column(f"{end}.{column}"), bound)
-                files = files.filter(pc.invert(pc.fill_null(outside, False)))
-        return self._addresses(files.sort_by(f"min.{order}") if order and len(files) else files)
+            if bound is not None and f"{end}.{column}" in files.schema.names:
+                may.append(pc.invert(pc.fill_null(beyond(files.column(f"{end}.{column}"), bound), False)))
+        found = files.select(["path", f"min.{order}"] if order else ["path"]).filter(reduce(pc.and_, may))
+        return self._addresses(found.sort_by(f"min.{order}") if order else found)
 
     def _addresses(self, files: Any) -> list[str]:
         return [f"{self._table.uri}/{path}" for path in files.column("path").to_pylist()]

@@ -13,7 +13,7 @@ from nightwire.archive.storage import Place
 
 Range = tuple[Any, Any]
 """Least and greatest of a column."""
-MOST_KNOWN = 1024
+MOST_KNOWN = 512
 """Files whose groups are remembered: of ten million rows, 5 MB."""
 
 

@@ -74,7 +74,7 @@ INDEX = Kind("index", ("month", "kind"), "key", "timestamp", ("key", "_healpix_2
 
 ROWS = 8192
 """Rows in a group of columns: what is read at least."""
-GROUP_BYTES = 4 << 20
+GROUP_BYTES = 512 << 10
 """Size of a group of whole alerts: what is read at least. [byte]"""
 
 

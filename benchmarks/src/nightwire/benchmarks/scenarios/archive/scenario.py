@@ -16,6 +16,7 @@ from nightwire.benchmarks.model.scenario import (
 )
 from nightwire.benchmarks.scenarios.archive.asking import Asking
 from nightwire.benchmarks.scenarios.archive.disturbing import BURST, GAP, VISITS, Disturbing
+from nightwire.benchmarks.scenarios.archive.stamping import CLIENTS, Stamping
 
 SCHEDULES = {
     "constant": "at once",
@@ -23,6 +24,8 @@ SCHEDULES = {
     "state": "while nobody writes",
     "order": "a partition at a time",
 }
+STAMPS = {"kafka": "Kafka has, by offset", "archive": "the archive has, by id"}
+FETCHED = "one client that fetches from Kafka and decodes, without HTTP"
 SCAN = "a scan of the same column in memory (Arrow)"
 ASTROPY = "astropy's separations to the same positions in memory"
 OFF = "the same without an archive"
@@ -36,6 +39,12 @@ def figures_of() -> Iterator[Figure]:
     yield Figure("cone_5deg_ms", "ms", "A cone of 5°, median", baseline=ASTROPY, headline=True)
     yield Figure("fill_per_s", "1/s", "Rows archived, compaction with them", Better.HIGHER)
     yield Figure("row_bytes", "B", "Size of a row in columns and index")
+    for name, where in STAMPS.items():
+        title = f"A stamp over HTTP of what {where}, to {CLIENTS} clients"
+        baseline = FETCHED if name == "kafka" else ""
+        yield Figure(f"{name}_stamps_per_s", "1/s", title, Better.HIGHER, baseline=baseline, headline=True)
+        for share in ("p50", "p95", "p99", "max"):
+            yield Figure(f"{name}_stamp_{share}_ms", "ms", f"{title}, {share}", baseline=baseline)
     for name, when in SCHEDULES.items():
         for share in ("p50", "p95", "p99", "max"):
             yield Figure(
@@ -51,7 +60,8 @@ class ArchiveScenario(Scenario):
     title = "The archive: what passed, and what keeping it costs the stream"
     measures = (
         "An archive of rows of ten nights and twenty alerts an object, compacted, asked by one process that "
-        "has asked before: by id, object, cones. And visits of real-sized alerts to a plain consumer, with "
+        "has asked before: by id, object, cones. Stamps over HTTP, by "
+        "clients that keep their connections. And visits of real-sized alerts to a plain consumer, with "
         "an archive that keeps them and without: the delay of each alert from when it was due, open loop. "
         f"A run is {VISITS} visits of {BURST:g} s with {GAP:g} s between them. DataStager's figure, to "
         "compare ratios with: its best schedule slowed an application on 2,048 processors by 4 %."
@@ -74,7 +84,11 @@ class ArchiveScenario(Scenario):
         """Return questions, and the four schedules."""
         cluster = Cluster(context)
         self.exits.callback(cluster.close)
-        return [Asking(context), *(Disturbing(context, cluster, name) for name in SCHEDULES)]
+        return [
+            Asking(context),
+            Stamping(context, cluster),
+            *(Disturbing(context, cluster, name) for name in SCHEDULES),
+        ]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Say what was left out."""

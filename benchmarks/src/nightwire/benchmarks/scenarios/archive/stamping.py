@@ -1,0 +1,131 @@
+"""Stamps on demand, over HTTP: of what Kafka has, by offset, and of what the archive has, by id."""
+
+import asyncio
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TypeVar
+
+from nightwire.archive.storage import PACKETS, Place, Table
+from nightwire.benchmarks.environment.alert_pool import make_pool
+from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.environment.processes import Child, nightwire
+from nightwire.benchmarks.model.sample import Figures, Kind
+from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks.scenarios.directory.asking import ask, connection
+from nightwire.benchmarks.workers.alerts.due_times import percentiles
+from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
+from nightwire.core.kafka import RecordFetcher, ensure_topics
+from nightwire.core.stack import free_port
+from nightwire.schemas import Codec, sim_alert_schema, stamp_file, survey
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
+from nightwire.schemas.wire import unframe
+
+ALERTS = 500
+"""Alerts of which stamps are asked for, each with an id of its own."""
+CLIENTS, SECONDS = 6, 5.0
+"""Who asks at the same time, each on a connection that he keeps, and how long. [s]"""
+WANTED = "science.fits"
+PATIENCE = 60.0
+"""Longest wait until all is archived. [s]"""
+SIM = survey("sim")
+Choice = TypeVar("Choice")
+
+
+class Stamping(Experiment):
+    """Clients that ask for a stamp of an alert, any, one after the other.
+
+    Args:
+        context: Says where.
+        cluster: Kafka.
+    """
+
+    name = "stamps"
+
+    def __init__(self, context: Context, cluster: Cluster) -> None:
+        self._context, self._cluster = context, cluster
+
+    def prepare(self) -> None:
+        """Write alerts, and serve them from Kafka and from an archive."""
+        kafka, self._exits = self._cluster.bootstrap, ExitStack()
+        ensure_topics(kafka, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
+        stream = PlainStream(self._context, self._cluster, ALERTS)
+        stream.send([0.0] * ALERTS)
+        place = Place(self._context.folder / "archive-stamps")
+        self._directory = self._serve("directory")
+        self._archive = self._serve(
+            "archive", "--archive", place.url, "--every", "1s", "--schedule", "constant"
+        )
+        self._places = [((TOPIC, part), at) for part, end in stream.ends.items() for at in range(end)]
+        self._ids = [SIM.view(one).id for one in make_pool(ALERTS)]
+        self._await_archived(place, stream.ends)
+
+    def tear_down(self) -> None:
+        """End the servers."""
+        self._exits.close()
+
+    def run_once(self, kind: Kind) -> Figures:
+        """Ask; return answers a second, and how long they took. [ms]"""
+        if kind is Kind.BASELINE:
+            return _figures("kafka", self._fetched())
+        kafka = [f"/topics/{topic}/records/{part}/{at}/stamps/{WANTED}" for (topic, part), at in self._places]
+        kept = [f"/sim/alerts/{one}/stamps/{WANTED}" for one in self._ids]
+        found = _figures("kafka", asyncio.run(_asked(self._directory, kafka)))
+        return found | _figures("archive", asyncio.run(_asked(self._archive, kept)))
+
+    def _fetched(self) -> list[float]:
+        """Return how long each stamp took that one client of Kafka had by offset. [s]"""
+        fetcher, codec, found = RecordFetcher(self._cluster.bootstrap), Codec(sim_alert_schema()), []
+        for place, at in _drawn(self._places):
+            asked = time.perf_counter()
+            alert = codec.decode(unframe(fetcher.one(place, at).value() or b"")[1])
+            stamp_file(SIM.view(alert).stamps, WANTED)
+            found.append(time.perf_counter() - asked)
+        fetcher.close()
+        return found
+
+    def _serve(self, what: str, *words: str) -> int:
+        """Return the port at which ``nightwire WHAT serve`` answers."""
+        port, page = free_port(), free_port()
+        order = nightwire(what, "serve", "--bootstrap", self._cluster.bootstrap, *words)
+        order += ["--port", str(port), "--metrics-port", str(page)]
+        child = self._exits.enter_context(Child(order, self._context.folder / f"{what}-stamps.log"))
+        self._context.role(child.process.pid, what)
+        child.await_health(page)
+        return port
+
+    def _await_archived(self, place: Place, ends: dict[int, int]) -> None:
+        deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)
+        while any((table.position((TOPIC, part)) or 0) < end for part, end in ends.items()):
+            if time.monotonic() > deadline:
+                raise RunError(f"not archived within {PATIENCE:g} s")
+            time.sleep(0.1)
+
+
+async def _asked(port: int, addresses: Sequence[str]) -> list[float]:
+    """Return how long each answer took to clients that ask for any of *addresses*. [s]"""
+    found: list[float] = []
+
+    async def client() -> None:
+        async with connection(port) as (reader, writer):
+            for address in _drawn(addresses):
+                asked = time.perf_counter()
+                body = await ask(reader, writer, f"GET {address} HTTP/1.1\r\nHost: site\r\n\r\n".encode())
+                found.append(time.perf_counter() - asked)
+                if not body.startswith(b"SIMPLE"):
+                    raise RunError(f"{address} is no FITS file")
+
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    return found
+
+
+def _drawn(choices: Sequence[Choice]) -> Iterator[Choice]:
+    """Yield any of *choices*, for `SECONDS`."""
+    chance, end = random.Random(len(choices)), time.monotonic() + SECONDS  # noqa: S311  (the same in each run)
+    while time.monotonic() < end:
+        yield chance.choice(choices)
+
+
+def _figures(name: str, taken: Sequence[float]) -> Figures:
+    return {f"{name}_stamps_per_s": len(taken) / SECONDS} | percentiles(f"{name}_stamp", taken)
