@@ -51,6 +51,18 @@ def test_a_topic_that_is_made_anew_is_shown_and_its_past_forgotten() -> None:
     assert stamps.drawn.get((SIM, 0, 0)) is None
 
 
+def test_what_was_forgotten_is_not_told_again_when_reading_begins_again() -> None:
+    recent = Recent(3)
+    recent.add([row(n) for n in range(9)])
+    recent.begin_again()
+    recent.add([row(n) for n in range(10)])
+    assert (names(recent.newest([SIM], 10)), recent.newest_number) == (["9", "8", "7"], 10)
+    recent.begin_again()
+    recent.add([row(8, id="new")])  # where another is known: the topic was made anew
+    recent.add([row(0, id="newest")])  # and once more, under one reader
+    assert names(recent.newest([SIM], 10)) == ["newest"]
+
+
 def test_topics_of_others_are_not_seen() -> None:
     recent = Recent(10)
     recent.add([row(1, object="x"), row(7, topic="filter.ann.a", object="x", id="1")])

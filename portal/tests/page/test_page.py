@@ -154,6 +154,37 @@ def test_the_list_keeps_up_with_250_alerts_a_second(
         )
 
 
+@pytest.mark.proof
+def test_a_page_of_100_alerts_shows_all_their_stamps(
+    browser: Browser, served: Served, bootstrap: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = Writer(producer(bootstrap))
+    for number in range(20_000, 20_100):
+        writer.write(SIM, message(sim_alert(number)), partition=0, headers=[("survey", b"sim")])
+    writer.flush()
+    served.until(lambda: served.portal.recent.named("sim", "20099", [SIM]), "they are read")
+    browser.tell("Network.setCacheDisabled", cacheDisabled=True)
+    images = "[...document.querySelectorAll('#rows img')]"
+    asked = "performance.getEntriesByType('resource').filter(one => one.name.includes('/api/stamps/'))"
+    for said in ("drawn for it", "drawn before"):
+        browser.visit("about:blank")
+        before = time.process_time()
+        browser.visit(f"{served.url}/?survey=sim", width=1280, height=10_000)  # all are in sight
+        browser.wait(f"{LOADED} && {images}.every(one => one.complete)")
+        cpu = time.process_time() - before
+        assert browser.evaluate(f"{images}.filter(one => one.naturalWidth > 100).length") == 100
+        assert browser.evaluate(f"{asked}.length") == 100
+        painted = browser.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        last = browser.evaluate(f"Math.max(...{asked}.map(one => one.responseEnd))")
+        with capsys.disabled():
+            print(  # noqa: T201
+                f"page_100, {said}: first paint {painted:.0f} ms, stamps {last:.0f} ms; "
+                f"CPU of the portal {cpu * 1000:.0f} ms"
+            )
+    browser.tell("Network.setCacheDisabled", cacheDisabled=False)
+    browser.events.clear()
+
+
 def test_a_light_curve_is_drawn_in_flux_or_magnitude_and_read_as_a_table(
     browser: Browser, served: Served
 ) -> None:

@@ -83,6 +83,7 @@ class Follower:
                 self._stop.wait(self._backoff.next())
 
     def _read(self) -> None:
+        self._recent.begin_again()
         reader = AlertReader(
             self._topics,
             bootstrap=self._where.kafka,

@@ -37,6 +37,7 @@ class Recent:
         self._topics: dict[str, deque[Row]] = defaultdict(deque)
         self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
         self._read: dict[tuple[str, int], int] = {}
+        self._before: dict[tuple[str, int], int] = {}
         self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
         self._posts: deque[Post] = deque(maxlen=POSTS)
 
@@ -49,6 +50,11 @@ class Recent:
         with self._lock:
             return sorted(name for name, rows in self._topics.items() if rows)
 
+    def begin_again(self) -> None:
+        """Expect, from a new reader, what was read before, of which much may be forgotten."""
+        with self._lock:
+            self._before = dict(self._read)
+
     def add(self, rows: Iterable[Row]) -> None:
         """Take in *rows*; what came before, of the same partition and offset, is passed over.
 
@@ -59,7 +65,7 @@ class Recent:
             for row in rows:
                 partition = row.topic, row.partition
                 if row.offset <= self._read.get(partition, -1):
-                    if row.place in self._named.get((row.survey, row.id), {}):
+                    if row.place in self._named.get((row.survey, row.id), {}) or self._is_past(row):
                         continue
                     self._forget_partition(*partition)
                 self._read[partition] = row.offset
@@ -184,8 +190,15 @@ class Recent:
             self._forget(max(own, key=len).popleft())
             self._passed -= 1
 
+    def _is_past(self, row: Row) -> bool:
+        """Whether *row*, read again, lies before all that is still known of its partition."""
+        own = (one.offset for one in self._topics[row.topic] if one.partition == row.partition)
+        before = self._before.get((row.topic, row.partition), -1)
+        return row.offset <= before and row.offset < next(own, before + 1)
+
     def _forget_partition(self, topic: str, partition: int) -> None:
         """Forget what is known of a partition."""
+        self._before.pop((topic, partition), None)
         rows = self._topics.pop(topic, deque())
         self._topics[topic] = deque(row for row in rows if row.partition != partition)
         for row in rows:

@@ -8,6 +8,8 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import astropy.io.fits  # noqa: F401  (here, else who looks first waits for it)
+import astropy.visualization  # noqa: F401  (as above)
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
