@@ -174,10 +174,15 @@ STRETCHES = ("asinh", "linear", "minmax")
 between the extremes."""
 
 
-def scale(image: NDArray[Any], stretch: str = "asinh") -> NDArray[np.uint8]:
+def scale(image: NDArray[Any], stretch: str = "asinh", rounds: int = 5) -> NDArray[np.uint8]:
     """Return *image* as grey values, by one of `STRETCHES`.
 
     Pixels that are not finite become black, a constant image mid-grey.
+
+    Args:
+        image: Shape ``(y, x)``.
+        stretch: One of `STRETCHES`.
+        rounds: How often ZScale leaves out what is far from its line: three do for small pictures.
 
     Raises:
         StampError: No pixel is finite, or there is no such stretch.
@@ -191,7 +196,7 @@ def scale(image: NDArray[Any], stretch: str = "asinh") -> NDArray[np.uint8]:
     finite = np.isfinite(pixels)
     if not finite.any():
         raise StampError("no finite pixel")
-    low, high = _limits(pixels[finite]) if stretch != "minmax" else _extremes(pixels[finite])
+    low, high = _limits(pixels[finite], rounds) if stretch != "minmax" else _extremes(pixels[finite])
     if not high > low:
         return np.where(finite, 128, 0).astype(np.uint8)
     part = np.clip((np.where(finite, pixels, low) / 2 - low / 2) / (high / 2 - low / 2), 0, 1)
@@ -199,13 +204,13 @@ def scale(image: NDArray[Any], stretch: str = "asinh") -> NDArray[np.uint8]:
     return np.where(finite, grey, 0).astype(np.uint8)
 
 
-def _limits(values: NDArray[np.float64]) -> tuple[float, float]:
+def _limits(values: NDArray[np.float64], rounds: int) -> tuple[float, float]:
     """Return ZScale's limits, the extremes where it finds none (few pixels, or a flat median)."""
     from astropy.visualization import ZScaleInterval
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        low, high = ZScaleInterval().get_limits(values)
+        low, high = ZScaleInterval(max_iterations=rounds).get_limits(values)
     if not (np.isfinite(low) and np.isfinite(high) and high > low):
         return _extremes(values)
     return float(low), float(high)

@@ -44,7 +44,7 @@ def strip(stamps: Mapping[str, bytes]) -> bytes:
     for at, name in enumerate(names):
         place = at * (SMALL + GAP)
         try:
-            sheet.paste(_grey(Stamp(name, stamps.get(name, b"")), "asinh", SMALL), (place, 0))
+            sheet.paste(_grey(Stamp(name, stamps.get(name, b"")), "asinh", SMALL, rounds=3), (place, 0))
         except StampError:
             ImageDraw.Draw(sheet).line((place, 0, place + SMALL, SMALL), 90)
     file = io.BytesIO()
@@ -75,9 +75,9 @@ def bar_length(width: float) -> int:
     return max([one for one in BARS if one <= width / 3] or BARS[:1])
 
 
-def _grey(stamp: Stamp, stretch: str, side: int) -> Any:
+def _grey(stamp: Stamp, stretch: str, side: int, rounds: int = 5) -> Any:
     """Return a stamp as a square grey image, its first row at the bottom."""
-    pixels: NDArray[np.uint8] = np.flipud(scale(stamp.array, stretch))
+    pixels: NDArray[np.uint8] = np.flipud(scale(stamp.array, stretch, rounds))
     height, width = pixels.shape
     factor = side / max(height, width)
     size = max(1, round(width * factor)), max(1, round(height * factor))
