@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
 
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.admin.dead_letters import (
@@ -159,6 +160,10 @@ class DeadLetterStore:
                 refused.append(str(error))
             except TopicError as error:
                 refused.append(f"dead letter {one.number}: {error}")
+            except KafkaException as error:
+                if error.args[0].code() not in kafka.REFUSALS:
+                    raise
+                refused.append(f"dead letter {one.number}: {error.args[0].str()}")
 
     def _alike(self, letter: DeadLetter, replayed: set[int]) -> list[DeadLetter]:
         """Return the letters of the reason of *letter* that were not replayed, oldest first."""
