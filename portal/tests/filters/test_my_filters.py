@@ -297,9 +297,9 @@ def buried(site: Site, *letters: tuple[str, str]) -> list[int]:
 
 
 def copies(site: Site, numbers: list[int]) -> list[int]:
-    """Return the numbers of the dead letters that came to the survey again, in order."""
+    """Return the numbers of the dead letters that came to the survey again."""
     back = [headers_of(one).get("dead-letter") for one in read_to_end(site.guarded.bootstrap, [SIM])]
-    return [number for number in map(int, filter(None, back)) if number in numbers]
+    return sorted(number for number in map(int, filter(None, back)) if number in numbers)
 
 
 @pytest.fixture(scope="module")
