@@ -47,7 +47,7 @@ async def night(portal: Portal, http: Request) -> Response:
         parties=_parties(found.get("streams", NOTHING)[0]),
         replayed=_replayed(found) | {one.number for one in (done.replayed if done else ())},
         done=done,
-        token=form_token(http) if "letters" in found and await _may_replay(portal, http) else "",
+        token=form_token(http) if "letters" in found and await _is_operator(portal, http) else "",
         threads=[(one, missing(one)) for one in threads],
         letter_lines=letter_lines,
     )
@@ -87,6 +87,14 @@ async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> Se
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
     operator = Owner.of(login, portal.gate.access, portal.actions.where.kafka)
     return await portal.wait_for(partial(portal.night.replay, alike=alike), operator, number)
+
+
+async def _is_operator(portal: Portal, http: Request) -> bool:
+    """Whether who looks is shown how to replay; not where Kafka does not say."""
+    try:
+        return await _may_replay(portal, http)
+    except RefusedError:
+        return False
 
 
 async def _may_replay(portal: Portal, http: Request) -> bool:
