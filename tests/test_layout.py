@@ -114,9 +114,9 @@ ORDER = {
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
-        "account matches model night pictures",
+        "account matches model pictures",
         "archive filters gate",
-        "records",
+        "night records",
         "exports following",
         "serve",
         "commands",

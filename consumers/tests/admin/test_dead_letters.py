@@ -100,9 +100,8 @@ def run(kafka: str) -> Callable[..., Result]:
 def buried(kafka: str, value: bytes, source: str, **how: Any) -> int:
     """Bury *value*; return its number."""
     writer = Writer(producer(kafka))
-    send_to_dead_letters(
-        writer, value, stage="filters", source=source, reason="nobody knew [its] schema", **how
-    )
+    how = {"reason": "nobody knew [its] schema"} | how
+    send_to_dead_letters(writer, value, stage="filters", source=source, **how)
     writer.flush()
     return max(one.offset() or 0 for one in read_to_end(kafka, [DEAD_LETTERS]))
 
@@ -128,6 +127,21 @@ def test_a_letter_goes_back_once_with_its_key_and_headers(
     accounted = [one for one in read_accounts(kafka) if one.stage == "dead-letters"]
     assert [one.delivered for one in accounted if one.first == number] == [1]
     assert not [line for line in discrepancies(read_accounts(kafka)) if line.startswith("dead-letters")]
+
+
+@pytest.mark.kafka
+def test_all_of_a_reason_go_back_but_what_cannot(
+    kafka: str, fresh_topic: Callable[..., str], encode: Callable[..., bytes], run: Callable[..., Result]
+) -> None:
+    topic = fresh_topic()
+    sources = (f"{topic}[0]@17", "gone.topic[0]@1", f"{topic}[0]@18")
+    numbers = [buried(kafka, encode(1), source, reason=f"of {topic}") for source in sources]
+    other = buried(kafka, encode(1), f"{topic}[0]@19")
+    done = run("replay", str(numbers[0]), "--alike")
+    assert done.stdout.splitlines() == [f"{numbers[0]} -> {topic}[0]@0", f"{numbers[2]} -> {topic}[0]@1"]
+    assert (done.exit_code, f"dead letter {numbers[1]}: no topic gone.topic" in done.output) == (1, True)
+    assert run("replay", str(numbers[0]), "--alike").stdout == ""
+    assert run("replay", str(other), str(numbers[0]), "--alike").exit_code == 2
 
 
 @pytest.mark.kafka

@@ -25,7 +25,7 @@ from tests._guarded_broker import Guarded, guarded_broker, speaking_as
 
 ALERTS = 300
 """Alerts of the night; one in fifty is bright."""
-PASSWORDS = {"ann": "ann's own password", "bob": "bob's own password"}
+PASSWORDS = {name: f"{name}'s own password" for name in ("ann", "bob", "olga")}
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,24 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from conftest import ROOT
 from directory.tests.page.browser import Browser
-from nightwire.core.kafka import Writer, producer, read_to_end
+from nightwire.core.accounting import discrepancies, read_accounts, send_to_dead_letters
+from nightwire.core.kafka import Writer, admin, headers_of, producer, read_to_end
 from nightwire.core.subscriptions import read_flows
 from nightwire.schemas import records
 from nightwire.schemas.serving import TRIES
+from nightwire.schemas.topics import DEAD_LETTERS
 from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
-from portal.tests.sample import HOSTILE
+from portal.tests.sample import HOSTILE, SIM
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -275,6 +284,84 @@ def test_pages_fit_a_phone_and_without_scripts_the_editor_is_a_field(
         follow(browser, f"location.pathname === '{at}' && document.readyState === 'complete'")
         assert browser.evaluate("document.documentElement.scrollWidth") <= 390
     assert 'textarea id="text"' in ann.get("/filters/new").text
+
+
+def buried(site: Site, *letters: tuple[str, str]) -> list[int]:
+    """Bury letters, each by its source and reason; return their numbers."""
+    writer = Writer(producer(site.guarded.bootstrap))
+    for source, reason in letters:
+        send_to_dead_letters(writer, b"bad", stage="filters", source=source, reason=reason)
+    writer.flush()
+    held = [one.offset() or 0 for one in read_to_end(site.guarded.bootstrap, [DEAD_LETTERS])]
+    return held[-len(letters) :]
+
+
+def copies(site: Site, numbers: list[int]) -> list[int]:
+    """Return the numbers of the dead letters that came to the survey again."""
+    back = [headers_of(one).get("dead-letter") for one in read_to_end(site.guarded.bootstrap, [SIM])]
+    return sorted(number for number in map(int, filter(None, back)) if number in numbers)
+
+
+@pytest.fixture(scope="module")
+def olga(site: Site) -> Iterator[httpx.Client]:
+    """Yield a client of an operator's: Kafka lets her read dead letters and send them back."""
+    rights = {DEAD_LETTERS: ["READ"], "accounts": ["READ", "WRITE"], SIM: ["READ", "WRITE"]}
+    client = admin(site.guarded.bootstrap)
+    made = client.create_acls(
+        [
+            AclBinding(
+                ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:olga", "*",
+                AclOperation[operation], AclPermissionType.ALLOW,
+            )
+            for topic, operations in rights.items()
+            for operation in operations
+        ]
+    )  # fmt: skip
+    for one in made.values():
+        one.result(60)
+    with site.browsing("olga") as http:
+        yield http
+
+
+def test_an_operator_replays_one_dead_letter_or_all_of_a_reason_once(site: Site, olga: httpx.Client) -> None:
+    sources = (f"{SIM}[0]@1", f"{SIM}[0]@2", "/data/night.avro", "requests.bob[0]@0")
+    numbers = buried(site, *((source, HOSTILE) for source in sources), (f"{SIM}[0]@3", "another"))
+    page = olga.get("/night").text
+    token = token_in(page[page.index("h-letters") :])
+    form = {"token": token, "number": str(numbers[0]), "action": "one"}
+    assert "Replayed 1 dead letter." in olga.post("/night", data=form).text
+    again = olga.post("/night", data=form).text
+    assert "Replayed 0 dead letters." in again
+    assert f"dead letter {numbers[0]} was replayed before" in again
+    alike = olga.post("/night", data={**form, "action": "alike"}).text
+    assert "Replayed 1 dead letter." in alike
+    for number, why in ((numbers[2], "which is no topic"), (numbers[3], "requests.bob")):
+        assert re.search(rf"dead letter {number}\b[^<]*{why}", alike), alike
+    assert "<script>alert" not in alike
+    assert copies(site, numbers) == numbers[:2]
+    lines = discrepancies(read_accounts(site.guarded.bootstrap))
+    assert not [one for one in lines if one.startswith("dead-letters")]
+
+
+def test_who_may_not_account_for_it_replays_nothing(
+    site: Site, ann: httpx.Client, olga: httpx.Client
+) -> None:
+    (number,) = buried(site, (f"{SIM}[0]@4", "another"))
+    at, form = f"/api/dead-letters/{number}/replay", {"number": str(number), "action": "one"}
+    assert 'action="/night"' not in ann.get("/night").text
+    token = token_in(ann.get("/filters/new").text)
+    assert ann.post("/night", data={**form, "token": token}).status_code == 403
+    named = ann.post(at, json={}, auth=("ann", PASSWORDS["ann"]))
+    assert (named.status_code, "operators replay" in named.text) == (403, True)
+    assert httpx.post(f"{site.served.url}{at}", json={}, timeout=60).status_code in (401, 403)
+    assert olga.post("/night", data=form).status_code == 403  # no page of ours sent it
+    assert copies(site, [number]) == []
+    key = ("olga", PASSWORDS["olga"])
+    done = olga.post(at, json={}, auth=key).json()
+    assert ([one["number"] for one in done["replayed"]], done["refused"]) == ([number], [])
+    assert olga.post(at, json={}, auth=key).status_code == 422
+    assert olga.post("/api/dead-letters/424242/replay", json={}, auth=key).status_code == 404
+    assert copies(site, [number]) == [number]
 
 
 def enter(site: Site, browser: Browser) -> None:

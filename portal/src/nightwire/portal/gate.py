@@ -110,6 +110,17 @@ class Gate:
             return held
         return await self._answered(http, login, self.access.allowed, *asked[1:])
 
+    async def may_write(self, http: Request, topic: str) -> bool:
+        """Whether who asks, by name, may write to *topic*.
+
+        Raises:
+            RefusedError: He shows a wrong password, or Kafka does not say.
+        """
+        login = self.login(http)
+        if login is None or not self.access.demanded:
+            return login is not None
+        return await self._answered(http, login, self.access.may, AclOperation.WRITE, topic)
+
     async def _answered(
         self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object
     ) -> Answer:

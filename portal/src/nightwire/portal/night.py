@@ -13,13 +13,16 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from nightwire.consumers.admin import STAGE, DeadLetter, DeadLetterStore
+from nightwire.consumers.admin import STAGE, DeadLetter, DeadLetterError, DeadLetterStore, SentBack
+from nightwire.consumers.source import TopicError
 from nightwire.core.accounting import StageTotal, discrepancies, filters_together, lag, read_accounts, totals
 from nightwire.core.kafka import admin, end_offsets_at, read_to_end
 from nightwire.core.presence import ask_directory, request
 from nightwire.core.runtime import Endpoints, site_name
+from nightwire.portal.filters import Owner
 from nightwire.schemas import MendableError
 from nightwire.schemas.records import SEEN
+from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, seen
 
 log = logging.getLogger("nightwire.portal")
@@ -123,6 +126,7 @@ class Night:
         self._where, self._store = where, DeadLetterStore(where.kafka)
         self.directory = where.public.get("directory") or where.directory
         asks = (self._accounts, self._filters, self._letters, self._streams, self._gateways)
+        self._replaying = Lock()
         self._questions = {name: Question(ask) for name, ask in zip(WHOSE, asks, strict=True)}
 
     def answers(self, visible: Collection[str]) -> dict[str, tuple[Any, str]]:
@@ -134,6 +138,21 @@ class Night:
         found = {name: one.answer(max(0.0, until - time.monotonic())) for name, one in asked.items()}
         filters, why = found["filters"]
         return found | {"filters": ([one for one in filters or () if seen(one["owner"]) in visible], why)}
+
+    def replay(self, operator: Owner, number: int, *, alike: bool) -> SentBack:
+        """Replay a dead letter, or all of its reason, as *operator*; one wish at a time.
+
+        Raises:
+            RefusedError: There is no such letter, Kafka refuses, or another wish is under way.
+        """
+        if not self._replaying.acquire(blocking=False):
+            raise RefusedError(409, "dead letters are being replayed just now: look again, then decide")
+        try:
+            return operator.ask(DeadLetterStore(operator.bootstrap).send_back, number, alike=alike)
+        except (DeadLetterError, TopicError) as error:
+            raise RefusedError(404, str(error)) from error
+        finally:
+            self._replaying.release()
 
     def _accounts(self) -> Accounted:
         accounts = read_accounts(self._where.kafka)

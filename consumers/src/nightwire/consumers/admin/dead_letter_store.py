@@ -1,8 +1,11 @@
 """Dead letters in Kafka: read, and sent back to the topics that they came from."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
 
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.admin.dead_letters import (
@@ -15,12 +18,14 @@ from nightwire.consumers.admin.dead_letters import (
 from nightwire.consumers.source import TopicError, partitions_of
 from nightwire.core import kafka
 from nightwire.core.accounting import read_accounts, write_account
-from nightwire.core.kafka import Writer
+from nightwire.core.kafka import DeliveryError, Writer
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 PARTITION = (DEAD_LETTERS, 0)
 """The one partition of the topic."""
+MOST_ALIKE = 1000
+"""Most letters of one reason that go back at once."""
 
 
 class DeadLetterError(MendableError):
@@ -33,6 +38,22 @@ class Replayed:
 
     number: int
     to: tuple[str, int, int]
+
+    def __str__(self) -> str:
+        return "{} -> {}[{}]@{}".format(self.number, *self.to)
+
+
+@dataclass(frozen=True)
+class SentBack:
+    """What came of letters that were to go back.
+
+    Attributes:
+        replayed: Those that went.
+        refused: Why others did not; each names its letter.
+    """
+
+    replayed: list[Replayed] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
 
 
 class DeadLetterStore:
@@ -99,6 +120,55 @@ class DeadLetterStore:
         writer = Writer(kafka.producer(self._bootstrap))
         for letter, topic in zip(letters, topics, strict=True):
             yield Replayed(letter.number, _send(writer, letter, topic))
+
+    def send_back(self, number: int, *, alike: bool = False) -> SentBack:
+        """Replay that letter; *alike*: all of its reason that were not replayed, the oldest 1,000.
+
+        One that cannot go back keeps no other from it.
+
+        Raises:
+            DeadLetterError: There is none of that number.
+            TopicError: There is no topic `dead-letters`.
+            KafkaException: Kafka cannot be reached, or refuses to read.
+        """
+        letter, replayed, done = self.get(number), self.replayed(), SentBack()
+        wanted = self._alike(letter, replayed) if alike else [letter]
+        going = list(self._checked(wanted, replayed, done.refused))
+        if not going:
+            return done
+        kafka.ensure_topics(self._bootstrap, [settings(ACCOUNTS)])
+        writer = Writer(kafka.producer(self._bootstrap))
+        for one, topic in going:
+            try:
+                done.replayed.append(Replayed(one.number, _send(writer, one, topic)))
+            except DeliveryError as error:
+                done.refused.append(f"dead letter {one.number}: {error}; nothing was sent after it")
+                break
+        return done
+
+    def _checked(
+        self, letters: Sequence[DeadLetter], replayed: set[int], refused: list[str]
+    ) -> Iterator[tuple[DeadLetter, str]]:
+        """Yield those that can go back, and where to; why the others cannot goes to *refused*."""
+        check = cache(lambda topic: self._check_topics([topic]))
+        for one in letters:
+            try:
+                topic = _target_topic(one, replayed)
+                check(topic)
+                yield one, topic
+            except DeadLetterError as error:
+                refused.append(str(error))
+            except TopicError as error:
+                refused.append(f"dead letter {one.number}: {error}")
+            except KafkaException as error:
+                if error.args[0].code() not in kafka.REFUSALS:
+                    raise
+                refused.append(f"dead letter {one.number}: {error.args[0].str()}")
+
+    def _alike(self, letter: DeadLetter, replayed: set[int]) -> list[DeadLetter]:
+        """Return the letters of the reason of *letter* that were not replayed, oldest first."""
+        found = (one for one in self._read(*self._held()) if one.reason == letter.reason)
+        return list(islice((one for one in found if one.number not in replayed), MOST_ALIKE))
 
     def _check_topics(self, topics: Sequence[str]) -> None:
         reader = kafka.consumer(self._bootstrap)

@@ -1,11 +1,15 @@
 """The verbs `nightwire dead-letters list`, `show` and `replay`."""
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from nightwire.consumers.cli.options import last_option
 from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
+
+if TYPE_CHECKING:
+    from nightwire.consumers.admin import SentBack
 
 
 @click.group("dead-letters")
@@ -79,8 +83,9 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
 @dead_letters.command()
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(0), metavar="N...")
 @click.option("--again", is_flag=True, help="Send a letter that was replayed before once more.")
+@click.option("--alike", is_flag=True, help="And the others of its reason that were not replayed.")
 @bootstrap_option
-def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None:
+def replay(numbers: tuple[int, ...], again: bool, alike: bool, bootstrap: str | None) -> None:
     """Send letters back to the topics they came from, with their key and headers.
 
     A copy has the first place of the record in its headers, so that readers with --dedup offset
@@ -89,17 +94,29 @@ def replay(numbers: tuple[int, ...], again: bool, bootstrap: str | None) -> None
     \b
     Example:
       nightwire dead-letters replay 17 18
+      nightwire dead-letters replay 17 --alike
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
     from nightwire.consumers.source import TopicError
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
+    if alike and (again or len(numbers) > 1):
+        raise click.UsageError("--alike goes with one number, and without --again")
     store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
     try:
+        if alike:
+            _say(store.send_back(numbers[0], alike=True))
+            return
         letters = [store.get(number) for number in dict.fromkeys(numbers)]
         for copy in store.replay(letters, again=again):
-            topic, partition, offset = copy.to
-            click.echo(f"{copy.number} -> {topic}[{partition}]@{offset}")
+            click.echo(str(copy))
     except (DeadLetterError, TopicError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _say(done: "SentBack") -> None:
+    for copy in done.replayed:
+        click.echo(str(copy))
+    if done.refused:
+        raise click.ClickException("\n".join(done.refused))

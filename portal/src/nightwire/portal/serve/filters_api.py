@@ -48,13 +48,13 @@ async def filter_names(portal: Portal, http: Request) -> Response:
 
 async def try_filter(portal: Portal, http: Request) -> Response:
     """Try a filter, and change nothing."""
-    owner, said = await portal.owner(http), await _said(http)
+    owner, said = await portal.owner(http), await said_by(http)
     return _json(asdict(await tried(portal, owner, wish_of(said), said)))
 
 
 async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
-    owner, said = await portal.owner(http), await _said(http)
+    owner, said = await portal.owner(http), await said_by(http)
     return _outcome(
         await portal.wait_for(portal.actions.submitted, owner, http.path_params["name"], wish_of(said))
     )
@@ -62,12 +62,12 @@ async def submit_filter(portal: Portal, http: Request) -> Response:
 
 async def change_filter(portal: Portal, http: Request) -> Response:
     """Enable, disable or remove a filter, or roll it back."""
-    owner, said, where = await portal.owner(http), await _said(http), http.path_params
+    owner, said, where = await portal.owner(http), await said_by(http), http.path_params
     wish = (where["name"], where["action"], number_of(said.get("version")))
     return _outcome(await portal.wait_for(portal.actions.changed, owner, *wish))
 
 
-async def _said(http: Request) -> dict[str, Any]:
+async def said_by(http: Request) -> dict[str, Any]:
     """Return the JSON that a program, or a script of ours, sent: no page of another site's can.
 
     Raises:

@@ -3,19 +3,26 @@
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
-from nightwire.consumers.admin import letter_lines, letter_record
+from nightwire.consumers.admin import SentBack, letter_lines, letter_record
 from nightwire.core.voevents import Post, missing, thread
+from nightwire.portal.account import form_of, form_token
+from nightwire.portal.filters import Owner
 from nightwire.portal.model import Recent
 from nightwire.portal.night import Night
+from nightwire.portal.serve.filters_api import said_by
+from nightwire.portal.serve.my_filters import number_of
 from nightwire.portal.serve.pages import render
 from nightwire.portal.serve.portal import Portal
-from nightwire.schemas.topics import VOEVENTS, seen
+from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import ACCOUNTS, VOEVENTS, seen
 
 THREADS = 20
 """Most threads of VOEvents that are shown."""
@@ -24,7 +31,11 @@ Answers = Mapping[str, tuple[Any, str]]
 
 
 async def night(portal: Portal, http: Request) -> Response:
-    """Show the state of the night."""
+    """Show the state of the night; replay dead letters, by a form of an operator's."""
+    done = None
+    if http.method == "POST":
+        form = await form_of(http)
+        done = await _replay(portal, http, number_of(form.get("number")), form.get("action") == "alike")
     visible, found = await _answers(portal, http)
     threads = await run_in_threadpool(newest_threads, portal.recent) if VOEVENTS in visible else []
     return render(
@@ -34,7 +45,9 @@ async def night(portal: Portal, http: Request) -> Response:
         visible=visible,
         directory=portal.night.directory,
         parties=_parties(found.get("streams", NOTHING)[0]),
-        replayed=_replayed(found),
+        replayed=_replayed(found) | {one.number for one in (done.replayed if done else ())},
+        done=done,
+        token=form_token(http) if "letters" in found and await _is_operator(portal, http) else "",
         threads=[(one, missing(one)) for one in threads],
         letter_lines=letter_lines,
     )
@@ -53,6 +66,40 @@ async def of_night(portal: Portal, http: Request) -> Response:
         for name, (answer, why) in found.items()
     }
     return Response(json.dumps(told, default=str), media_type="application/json")
+
+
+async def replay_letter(portal: Portal, http: Request) -> Response:
+    """Replay a dead letter, or all of its reason."""
+    said = await said_by(http)
+    done = await _replay(portal, http, http.path_params["number"], said.get("alike") is True)
+    return JSONResponse(asdict(done), 422 if done.refused and not done.replayed else 200)
+
+
+async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> SentBack:
+    """Return what came of a wish to replay, which Kafka grants who asks, or does not.
+
+    Raises:
+        RefusedError: 401, 403: he is no operator; or see `Night.replay`.
+    """
+    portal.limit.check(http)
+    login = await portal.gate.user(http)
+    if not await _may_replay(portal, http):
+        raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
+    operator = Owner.of(login, portal.gate.access, portal.actions.where.kafka)
+    return await portal.wait_for(partial(portal.night.replay, alike=alike), operator, number)
+
+
+async def _is_operator(portal: Portal, http: Request) -> bool:
+    """Whether who looks is shown how to replay; not where Kafka does not say."""
+    try:
+        return await _may_replay(portal, http)
+    except RefusedError:
+        return False
+
+
+async def _may_replay(portal: Portal, http: Request) -> bool:
+    """Whether who asks may account for what he replays: else a second click would double it."""
+    return await portal.gate.may_write(http, ACCOUNTS)
 
 
 def newest_threads(recent: Recent) -> list[list[Post]]:

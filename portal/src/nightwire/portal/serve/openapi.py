@@ -70,6 +70,11 @@ ENDPOINTS = (
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
     Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
+    Endpoint(
+        "/api/dead-letters/{number:int}/replay", "replay_letter",
+        "What was replayed, and what was refused by name; alike: all of the letter's reason.",
+        method="post", body=("alike",),
+    ),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
     Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
     Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",
@@ -111,7 +116,7 @@ def document(site: str) -> dict[str, Any]:
 
 
 def _operation(one: Endpoint) -> dict[str, Any]:
-    numbers = {"most", "before", "after", "radius", "hours", "order", "partition", "offset"}
+    numbers = {"most", "before", "after", "radius", "hours", "order", "partition", "offset", "number"}
 
     def parameter(name: str, where: str) -> dict[str, Any]:
         kind = {"type": "number" if name in numbers else "string"}
