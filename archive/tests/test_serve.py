@@ -204,6 +204,7 @@ def test_who_was_overtaken_goes_on_behind_the_other(
     assert (discrepancies(accounts), sum(one.delivered for one in accounts)) == ([], 300)
 
 
+@pytest.mark.proof
 def test_who_was_away_for_long_is_waited_for(
     fresh_broker: Broker,
     tmp_path: Path,

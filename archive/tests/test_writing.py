@@ -4,21 +4,26 @@ import resource
 import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from astropy.coordinates import Latitude, Longitude
 from cdshealpix.nested import lonlat_to_healpix
+from confluent_kafka import KafkaError, KafkaException
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
-from nightwire.archive import Archive
+from nightwire.archive import Archive, serve
 from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
 from nightwire.archive.writing import Batching, Drain, survey_writer
 from nightwire.archive.writing.columns import healpix, nights
 from nightwire.archive.writing.schedules import ConstantDrain
+from nightwire.core.kafka import DeliveryError
+from nightwire.core.runtime import Stop
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.wire import frame
 
@@ -280,3 +285,22 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     monkeypatch.undo()
     drain._write()
     assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])
+
+
+def test_who_is_away_is_waited_for_and_who_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time with clients of their own, and what was counted goes on."""
+    monkeypatch.setattr(serve, "PATIENCE", 0.0)
+    away = [StorageError("no store"), FencedError("overtaken"), DeliveryError("no account")]
+    codes = KafkaError._ALL_BROKERS_DOWN, KafkaError.TOPIC_AUTHORIZATION_FAILED
+    ends = iter([*away, *(KafkaException(KafkaError(code)) for code in codes)])
+
+    class Ending(Unasked):
+        ledger, expired, waiting, newest = SimpleNamespace(archived=2, dead=1), 0, 5, 7.0
+
+        def run(self, _stop: Stop) -> None:
+            raise next(ends)
+
+    lasting = serve.LastingDrain(lambda: nullcontext(cast(Drain, Ending())))
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        lasting.run(Stop())
+    assert (next(ends, None), [*lasting.shown]) == (None, [10, 5, 0, 5, 7.0])
