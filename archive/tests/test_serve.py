@@ -5,7 +5,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,9 @@ from archive.tests.conftest import Known, message, put, record, serving, writer
 from nightwire.archive import Archive
 from nightwire.archive.check import Compared, compare
 from nightwire.archive.commands import archive
-from nightwire.archive.serve import ServeSettings, draining, working
-from nightwire.archive.storage import Place, WholeRecord
-from nightwire.archive.writing import Batching, SurveyWriter
+from nightwire.archive.serve import LastingDrain, ServeSettings, draining, working
+from nightwire.archive.storage import Place, StorageError, WholeRecord
+from nightwire.archive.writing import Batching, Drain, SurveyWriter
 from nightwire.archive.writing.survey_writer import Written
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer, read_to_end
@@ -187,16 +187,81 @@ def test_who_was_overtaken_goes_on_behind_the_other(
         known = False
 
     asked = ServeSettings(Place(folder), Endpoints(kafka, registry), "constant", batching=Batching(0.2))
-    with draining(asked, kafka) as drain:
-        overtaken = Overtaken(Place(folder), "sim", Known())
-        drain._writer_of = lambda _survey: overtaken
-        with working(drain, lambda: None) as failures:
-            compared = await_archived(folder, kafka, 200)
-            simulate(kafka, 201, 301)
-            compared = await_archived(folder, kafka, 300)
+    overtaken = Overtaken(Place(folder), "sim", Known())
+
+    @contextmanager
+    def opened() -> Iterator[Drain]:
+        with draining(asked, kafka) as drain:
+            drain._writer_of = lambda _survey: overtaken
+            yield drain
+
+    with working(LastingDrain(opened), lambda: None) as failures:
+        compared = await_archived(folder, kafka, 200)
+        simulate(kafka, 201, 301)
+        compared = await_archived(folder, kafka, 300)
     assert (failures, [one for one in compared if not one.same]) == ([], [])
     accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
     assert (discrepancies(accounts), sum(one.delivered for one in accounts)) == ([], 300)
+
+
+@pytest.mark.proof
+def test_who_was_away_for_long_is_waited_for(
+    fresh_broker: Broker,
+    tmp_path: Path,
+    simulate: Callable[[str, int, int], None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The store while partitions are given, then Kafka between rows and their account."""
+    kafka, folder = fresh_broker.bootstrap, tmp_path / "archive"
+    folder.mkdir()
+    (tmp_path / "log").touch()
+    ensure_topics(kafka, [settings(name) for name in ("alerts.sim", "accounts", "dead-letters")])
+    simulate(kafka, 1, 101)
+    monkeypatch.setenv("KAFKA_MESSAGE_TIMEOUT_MS", "1500")
+    happened = list[str]()
+
+    class Upset(SurveyWriter):
+        """Its store is away at first; Kafka, when the first rows are written."""
+
+        def position(self, number: int) -> int | None:
+            if not happened:
+                happened.append("store")
+                raise StorageError("the store does not answer")
+            return super().position(number)
+
+        def write(
+            self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]
+        ) -> Written:
+            written = super().write(records, begins)
+            if happened == ["store"]:
+                happened.append("kafka")
+                fresh_broker.kill()
+            return written
+
+    @contextmanager
+    def opened() -> Iterator[Drain]:
+        with draining(asked, kafka) as drain:
+            upset = Upset(Place(folder), "sim", Known())
+            drain._writer_of = lambda _survey: upset
+            yield drain
+
+    asked = ServeSettings(
+        Place(folder), Endpoints(kafka, "http://127.0.0.1:9"), "constant", batching=Batching(0.2)
+    )
+    lasting = LastingDrain(opened)
+    with working(lasting, lambda: None) as failures:
+        deadline = time.monotonic() + 120
+        while caplog.text.count("begins anew") < 2 and not failures and time.monotonic() < deadline:
+            time.sleep(0.1)  # polling, not hoping
+        fresh_broker.start()
+        monkeypatch.delenv("KAFKA_MESSAGE_TIMEOUT_MS")
+        simulate(kafka, 101, 201)
+        compared = await_archived(folder, kafka, 200)
+    assert (failures, [one for one in compared if not one.same]) == ([], [])
+    assert happened == ["store", "kafka"]
+    accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
+    assert (discrepancies(accounts), sum(one.delivered for one in accounts)) == ([], 200)
 
 
 def test_a_topic_that_was_made_anew_is_said_and_not_passed_over(

@@ -1,22 +1,29 @@
 """Records become rows once, wherever a process dies; late schemas widen the table."""
 
 import resource
+import shutil
 import subprocess
 import sys
+from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from astropy.coordinates import Latitude, Longitude
 from cdshealpix.nested import lonlat_to_healpix
+from confluent_kafka import KafkaError, KafkaException
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
-from nightwire.archive import Archive
+from nightwire.archive import Archive, serve
 from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
-from nightwire.archive.writing import Batching, Drain
+from nightwire.archive.writing import Batching, Drain, survey_writer
 from nightwire.archive.writing.columns import healpix, nights
 from nightwire.archive.writing.schedules import ConstantDrain
+from nightwire.core.kafka import DeliveryError
+from nightwire.core.runtime import Stop
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
 from nightwire.schemas.wire import frame
 
@@ -51,10 +58,37 @@ def tables_index(rows: Any) -> Any:
     return index_rows(rows)
 
 
+def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole alerts, with their stamps, are not read: here they are not even kept."""
+    tables = writer(tmp_path)
+    put(tables, *(record(n) for n in range(7)), record(7, b"junk"))
+    put(tables, *(record(n, partition=1) for n in range(3)))
+    found = tables.index.refreshed()
+    assert found is not None
+    before = found.to_pyarrow_table().sort_by(
+        [(name, "ascending") for name in ("key", "kind", "partition", "offset")]
+    )
+    shutil.rmtree(tmp_path / "sim" / "index")
+    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    monkeypatch.setattr(survey_writer, "CHUNK_ROWS", 3)
+    again = writer(tmp_path)
+    assert (again.position(0), again.position(1)) == (8, 3)
+    made = again.index.refreshed()
+    assert made is not None
+    assert made.version() == 5  # made, three portions and the end of one partition, one of the other
+    rows = made.to_pyarrow_table().sort_by(
+        [(name, "ascending") for name in ("key", "kind", "partition", "offset")]
+    )
+    assert (rows.schema, rows.to_pylist()) == (before.schema, before.to_pylist())
+    put(again, record(8))
+    with Archive(tmp_path) as archived:
+        assert len(archived.get(9)) == 1
+
+
 def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
     """The process died after the whole records, which were too old when it began again."""
-    from datetime import timedelta
-
     tables = writer(tmp_path)
     put(tables, *(record(n) for n in range(10)))
     late = [record(n) for n in range(10, 30)]
@@ -206,8 +240,6 @@ def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
 
 
 def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
-    from datetime import timedelta
-
     from nightwire.archive.upkeep import Retention, keep_up
 
     tables = writer(tmp_path)
@@ -253,3 +285,22 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     monkeypatch.undo()
     drain._write()
     assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])
+
+
+def test_who_is_away_is_waited_for_and_who_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time with clients of their own, and what was counted goes on."""
+    monkeypatch.setattr(serve, "PATIENCE", 0.0)
+    away = [StorageError("no store"), FencedError("overtaken"), DeliveryError("no account")]
+    codes = KafkaError._ALL_BROKERS_DOWN, KafkaError.TOPIC_AUTHORIZATION_FAILED
+    ends = iter([*away, *(KafkaException(KafkaError(code)) for code in codes)])
+
+    class Ending(Unasked):
+        ledger, expired, waiting, newest = SimpleNamespace(archived=2, dead=1), 0, 5, 7.0
+
+        def run(self, _stop: Stop) -> None:
+            raise next(ends)
+
+    lasting = serve.LastingDrain(lambda: nullcontext(cast(Drain, Ending())))
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        lasting.run(Stop())
+    assert (next(ends, None), [*lasting.shown]) == (None, [10, 5, 0, 5, 7.0])

@@ -239,3 +239,24 @@ def test_the_command_adds_lists_shows_and_removes(store: CatalogueStore, tmp_pat
     assert "no catalogues" in ask(store, "list").output
     gone = ask(store, "show", "stars")
     assert isinstance(gone.exception, CatalogueError)
+
+
+def test_what_no_filter_needs_goes_after_a_while(store: CatalogueStore, tmp_path: Path) -> None:
+    versions = []
+    for number in range(3):
+        (tmp_path / "t.csv").write_text(f"ra,dec\n{number},2\n")
+        for name in ("shared", "me/mine", "me/gone"):
+            found = store.add(name, tmp_path / "t.csv", replace=True)
+        versions.append(found.version)
+    needed = {("me/mine", versions[0]), ("shared", versions[1])}
+    assert store.prune(needed, 3600.0) == []  # seen for the first time
+    assert store.prune(needed, 3600.0) == []
+    needed.add(("me/mine", versions[1]))  # its owner went back to it
+    assert len(store.prune(needed, 0.0)) == 5
+    assert store.kept("me/mine") == {*versions[:2]}
+    assert store.kept("shared") == {*versions[1:]}
+    assert store.names() == ["shared", "me/mine"]
+    assert store.prune({("me/mine", versions[0])}, 0.0) == []  # a new grace begins
+    (tmp_path / "t.csv").write_text("ra,dec\n1,2\n")
+    store.add("me/mine", tmp_path / "t.csv", replace=True)
+    assert store.prune({("me/mine", versions[0])}, 0.0) == [f"shared {versions[1]}"]

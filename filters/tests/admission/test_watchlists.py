@@ -94,17 +94,20 @@ def test_types_and_nulls_are_those_of_the_file(tmp_path: Path) -> None:
     rows = {
         "ra": [1.0, 2.0, 3.0], "dec": [0.0] * 3, "label": ["007", None, ""], "n": [2**60 + 1, None, 7],
         "z": [0.5, float("nan"), None], "note": ["NA", 'a "b"', "1,5"],
+        "whole": [1.0, None, -20.0],
     }  # fmt: skip
     pq.write_table(pa.table(rows), tmp_path / "targets")
     store = CatalogueStore(tmp_path / "catalogues")
     keep_watchlist(store, request(watchlist_text(tmp_path / "targets", Columns())[0]))
     kept = store.open("me/mine", store.describe("me/mine").version)
     assert isinstance(kept, Catalogue)
-    found = kept.match(np.array(rows["ra"]), np.zeros(3), 1.0, ["label", "n", "z", "note"])
+    found = kept.match(np.array(rows["ra"]), np.zeros(3), 1.0, ["label", "n", "z", "note", "whole"])
     assert {name: one.to_pylist() for name, one in found.items()} == {
         "label": ["007", None, ""], "n": [2**60 + 1, None, 7], "z": [0.5, None, None],
         "note": ["NA", 'a "b"', "1,5"],
+        "whole": [1.0, None, -20.0],
     }  # fmt: skip
+    assert (found["whole"].type, found["n"].type) == (pa.float64(), pa.int64())
 
 
 @pytest.mark.parametrize("text", [b"PAR1\0\0", b"SIMPLE  =", b'{"3": [1]}', b"name,ra,dec\na,1,2\n", b"\0"])

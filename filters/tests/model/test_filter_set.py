@@ -37,6 +37,19 @@ def test_a_removed_filter_is_not_live_and_its_versions_are_not_given_again() -> 
     assert known.live_version("me", "f") == 0
 
 
+def test_what_an_owner_can_go_back_to_is_needed() -> None:
+    known = FilterSet()
+    for version in range(1, 6):
+        known.apply(f"me/f/{version}", record(version))
+        known.apply(f"me/gone/{version}", record(version, name="gone"))
+    known.apply("me/gone", {**record(5, name="gone"), "version": 0, "live": False})
+    for live in (True, False):  # a disabled filter can be enabled
+        known.apply("me/f", record(4, live=live))
+        assert [one.version for one in known.needed()] == [3, 4, 5]
+    known.apply("me/f", record(1))
+    assert [one.version for one in known.needed()] == [1, 2, 3, 4, 5]
+
+
 def test_filters_survive_the_disk() -> None:
     known = FilterSet()
     known.apply("me/f/1", record(1))

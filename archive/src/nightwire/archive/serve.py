@@ -2,23 +2,36 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from threading import Thread
 from typing import Any
 
 import uvicorn
+from confluent_kafka import KafkaException
+from deltalake.exceptions import DeltaError
 from prometheus_client import CollectorRegistry, Counter, Gauge
+from pyarrow import ArrowException
 
 from nightwire.archive.asking import Archive
 from nightwire.archive.serving import application
-from nightwire.archive.storage import Place
+from nightwire.archive.storage import ArchiveError, FencedError, Place, StorageError
 from nightwire.archive.upkeep import Retention, keep_up
-from nightwire.archive.writing import GROUP, SCHEDULES, Batching, Drain, Ledger, SurveyWriter
+from nightwire.archive.writing import (
+    GROUP,
+    PATIENCE,
+    SCHEDULES,
+    Batching,
+    Drain,
+    Ledger,
+    SurveyWriter,
+    is_transient,
+)
 from nightwire.core.accounting import read_accounts
 from nightwire.core.kafka import (
+    DeliveryError,
     Writer,
     admin,
     cluster_id,
@@ -31,7 +44,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.presence import metrics_at, reached_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging
-from nightwire.schemas import SchemaRegistry
+from nightwire.schemas import RegistryAwayError, SchemaRegistry
 from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
@@ -99,10 +112,9 @@ def serve(asked: ServeSettings) -> None:
     """Archive and answer until a signal.
 
     Raises:
-        ArchiveError: Another process archives the same, or the store does not answer.
+        ArchiveError: A topic was made anew.
         TLSError: The door's certificate cannot be used.
         KafkaException: Kafka refuses.
-        DeliveryError: Kafka does not take the accounts.
     """
     setup_logging("nightwire.archive")
     kafka = enter(asked.endpoints.kafka)
@@ -110,7 +122,7 @@ def serve(asked: ServeSettings) -> None:
     with ExitStack() as exits:
         archive = exits.enter_context(Archive(asked.place.url))
         servers = doors(asked, archive, kafka, collected)
-        drain = exits.enter_context(draining(asked, kafka))
+        drain = LastingDrain(partial(draining, asked, kafka))
         failures = exits.enter_context(working(drain, partial(end, servers)))
         exits.enter_context(
             page(
@@ -160,16 +172,70 @@ def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
     registry = SchemaRegistry(
         asked.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
     )
+    accounts = producer(kafka)
     with registry:
-        ledger = Ledger(Writer(producer(kafka)), read_accounts(kafka))
+        ledger = Ledger(Writer(accounts), read_accounts(kafka))
         member = consumer(kafka, group=GROUP, on_error=registry.doubt, **MEMBER)
         schedule = SCHEDULES[asked.schedule](asked.rate)
         writer_of = cache(lambda survey: SurveyWriter(asked.place, survey, registry))
-        yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
+        try:
+            yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
+        finally:
+            accounts.purge()  # what Kafka did not take yet is counted from the rows by who comes next
+
+
+class LastingDrain:
+    """A loop that begins anew, its clients too, where Kafka or the store was away for too long.
+
+    That is what another process would do after this one had died: rows and accounts go on where
+    the tables end.
+
+    Args:
+        opened: Opens the loop and its clients.
+    """
+
+    def __init__(self, opened: Callable[[], AbstractContextManager[Drain]]) -> None:
+        self._opened = opened
+        self._drain: Drain | None = None
+        self._before: Sequence[float] = (0.0,) * len(GAUGES)
+
+    def run(self, stop: Stop) -> None:
+        """Archive until *stop*.
+
+        Raises:
+            KafkaException: Kafka refuses.
+            ArchiveError: A topic was made anew.
+        """
+        while not stop.is_set():
+            try:
+                with self._opened() as drain:
+                    self._drain = drain
+                    drain.run(stop)
+            except (KafkaException, DeliveryError, StorageError, FencedError, RegistryAwayError) as error:
+                if isinstance(error, KafkaException) and not is_transient(error.args[0]):
+                    raise
+                log.warning("begins anew in %g s, from where the rows end: %s", PATIENCE, error)
+                *counted, _, newest = self.shown
+                self._before, self._drain = (*counted, 0.0, newest), None
+                stop.wait(PATIENCE)
+
+    def value(self, at: int) -> float:
+        """Return one value of `shown`."""
+        return self.shown[at]
+
+    @property
+    def shown(self) -> Sequence[float]:
+        """The values of `GAUGES`."""
+        if (now := self._drain) is None:
+            return self._before
+        archived, dead, expired, _, newest = self._before
+        ledger = now.ledger
+        counted = archived + ledger.archived, dead + ledger.dead, expired + now.expired
+        return (*counted, now.waiting, max(newest, now.newest))
 
 
 @contextmanager
-def working(drain: Drain, on_end: Callable[[], None]) -> Iterator[list[Exception]]:
+def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[Exception]]:
     """Run *drain* in a thread within the block; yield why it ended by itself, after *on_end*."""
     stop, failures = Stop(), list[Exception]()
 
@@ -202,8 +268,8 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
             try:
                 if fewer := keep_up(asked.place, asked.retention):
                     log.info("%d files fewer", fewer)
-            except Exception:  # the next look may find what is wrong mended
-                log.exception("files were not joined")
+            except (ArchiveError, DeltaError, OSError, ArrowException) as error:
+                log.error("files were not joined, tried again: %s", error)  # noqa: TRY400  (a line says it all)
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)
     if asked.upkeep:
@@ -215,17 +281,12 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
 
 
 @contextmanager
-def page(registry: CollectorRegistry, drain: Drain, port: int, healthy: Callable[[], bool]) -> Iterator[None]:
+def page(
+    registry: CollectorRegistry, drain: LastingDrain, port: int, healthy: Callable[[], bool]
+) -> Iterator[None]:
     """Show metrics within the block."""
-    values: list[Callable[[], float]] = [
-        lambda: drain.ledger.archived,
-        lambda: drain.ledger.dead,
-        lambda: drain.expired,
-        lambda: drain.waiting,
-        lambda: drain.newest,
-    ]
-    for (name, text), value in zip(GAUGES.items(), values, strict=True):
-        Gauge(name, text, registry=registry).set_function(value)
+    for at, (name, text) in enumerate(GAUGES.items()):
+        Gauge(name, text, registry=registry).set_function(partial(drain.value, at))
     shown = MetricsPage(registry, port=port, healthy=healthy)
     if port:
         shown.start()

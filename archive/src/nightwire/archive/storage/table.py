@@ -6,12 +6,13 @@ same partition is refused by the table itself.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import (
     ColumnProperties,
     CommitProperties,
@@ -117,6 +118,47 @@ class Table:
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return that offset as it was when the table was looked at last."""
         return None if self._delta is None else self._delta.transaction_version(application(partition))
+
+    def between(
+        self, number: int, begin: int, end: int, most: int, columns: Sequence[str] | None = None
+    ) -> Iterator[Any]:
+        """Yield the rows of a range of offsets of a partition, in order, *most* of them at once.
+
+        Args:
+            number: Of the partition.
+            begin: The first offset.
+            end: The offset after the last one.
+            most: Rows of a portion: so many are in memory, and the offsets of all.
+            columns: Those that are read; None for all.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
+        if (found := self.refreshed()) is None:
+            return
+        try:
+            dataset = found.to_pyarrow_dataset()
+            rows = dataset.to_table(["offset"], filter=_within(number, begin, end - 1))
+            offsets = rows.column("offset").combine_chunks().sort()
+            for first in range(0, len(offsets), most):
+                some = offsets[first : first + most]
+                wanted = _within(number, some[0].as_py(), some[-1].as_py())
+                yield dataset.to_table(columns and [*columns], filter=wanted).sort_by("offset")
+        except OSError as error:
+            raise StorageError(f"{self.uri}: {error}") from error
+
+    def count(self, number: int, begin: int, end: int) -> int:
+        """Return how many rows there are of a range of offsets of a partition.
+
+        Raises:
+            StorageError: The store does not answer.
+        """
+        if (found := self.refreshed()) is None:
+            return 0
+        try:
+            return int(found.to_pyarrow_dataset().count_rows(filter=_within(number, begin, end - 1)))
+        except OSError as error:
+            raise StorageError(f"{self.uri}: {error}") from error
 
     @property
     def schema(self) -> Any:
@@ -254,3 +296,8 @@ def application(partition: TopicPartition) -> str:
     """Return the name under which a table keeps the position of *partition*."""
     topic, number = partition
     return f"{topic}/{number}"
+
+
+def _within(number: int, first: int, last: int) -> Any:
+    offset = pc.field("offset")
+    return (pc.field("partition") == number) & (offset >= first) & (offset <= last)

@@ -1,7 +1,7 @@
 """From Kafka into the tables: columns, accounts, schedules, and the loop."""
 
 from nightwire.archive.writing.columns import CANONICAL, OURS, healpix, index_rows
-from nightwire.archive.writing.drain import GROUP, Batching, Drain
+from nightwire.archive.writing.drain import GROUP, PATIENCE, Batching, Drain, is_transient
 from nightwire.archive.writing.ledger import STAGE, Ledger
 from nightwire.archive.writing.schedules import SCHEDULES, Schedule
 from nightwire.archive.writing.survey_writer import SurveyWriter
@@ -10,6 +10,7 @@ __all__ = [
     "CANONICAL",
     "GROUP",
     "OURS",
+    "PATIENCE",
     "SCHEDULES",
     "STAGE",
     "Batching",
@@ -19,4 +20,5 @@ __all__ = [
     "SurveyWriter",
     "healpix",
     "index_rows",
+    "is_transient",
 ]

@@ -45,7 +45,7 @@ AT_ONCE = 500
 OVERHEAD = 100
 """What a record takes beside its value. [byte]"""
 PATIENCE = 5.0
-"""Time until a full disk, or a registry that is away, is tried again. [s]"""
+"""Time until a full disk, or who is away, is tried again. [s]"""
 TRANSIENT = TRANSIENT_ERRORS | {KafkaError._MAX_POLL_EXCEEDED}
 
 
@@ -104,7 +104,8 @@ class Drain:
         Raises:
             KafkaException: Kafka refuses.
             DeliveryError: Kafka does not take the accounts.
-            ArchiveError: Another process archives the same, or the store does not answer.
+            ArchiveError: The store does not answer while partitions are given, a topic was made
+                anew, or another process archives the same.
         """
         try:
             while not stop.is_set():
@@ -174,7 +175,7 @@ class Drain:
                 self._next[source] = max(self._next[source], offset)
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._resume_at_oldest(source)
-        elif error.code() not in TRANSIENT or error.fatal():
+        elif not is_transient(error):
             raise KafkaException(error)
 
     def _look(self, now: float) -> None:
@@ -325,6 +326,11 @@ class Drain:
                 known.pop(one, None)
             self._paused.discard(one)
             self._taken = [record for record in self._taken if (record.topic, record.partition) != one]
+
+
+def is_transient(error: KafkaError) -> bool:
+    """Return whether Kafka is only away, or has given up this member for a while."""
+    return error.code() in TRANSIENT and not error.fatal()
 
 
 def _size(record: WholeRecord) -> int:

@@ -3,9 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-import pyarrow.compute as pc
-
-from nightwire.archive.storage import Table, WholeRecord
+from nightwire.archive.storage import WholeRecord
 from nightwire.archive.writing.survey_writer import SurveyWriter, Written
 from nightwire.core.accounting import Account, OffsetAccounts, send_to_dead_letters, write_account
 from nightwire.core.kafka import TopicPartition, Writer
@@ -39,8 +37,8 @@ class Ledger:
         """
         counted = self._accounts.position(source)
         if position is not None and (counted is None or counted < position):
-            read = count(tables.packets, source[1], counted or 0, position)
-            delivered = count(tables.alerts, source[1], counted or 0, position)
+            read = tables.packets.count(source[1], counted or 0, position)
+            delivered = tables.alerts.count(source[1], counted or 0, position)
             if read:
                 dead = read - delivered
                 self._accounts.count(source, position - 1, read, delivered=delivered, dead_lettered=dead)
@@ -88,12 +86,3 @@ class Ledger:
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
-
-
-def count(table: Table, number: int, begin: int, end: int) -> int:
-    """Return how many rows *table* has of a range of offsets of a partition."""
-    found = table.refreshed()
-    if found is None:
-        return 0
-    wanted = (pc.field("partition") == number) & (pc.field("offset") >= begin) & (pc.field("offset") < end)
-    return int(found.to_pyarrow_dataset().count_rows(filter=wanted))

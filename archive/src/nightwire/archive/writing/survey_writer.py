@@ -1,8 +1,8 @@
 """Records of one survey into its three tables, each row once.
 
-Whole records come first: their table is the truth, and its position is the archive's.  Index and
-columns are made of it; where a process died between them, they are caught up from the records that
-are kept, not from Kafka, which may have forgotten them.
+Whole records come first: their table is the truth, and its position is the archive's.  Columns are
+made of it, and the index of columns; where a process died between them, or one was deleted, it is
+caught up from what is kept, not from Kafka, which may have forgotten it.
 """
 
 import logging
@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nightwire.archive.storage import (
     ALERTS,
@@ -27,7 +26,7 @@ from nightwire.archive.storage import (
     record_rows,
     records_in,
 )
-from nightwire.archive.writing.columns import CANONICAL, alert_rows, fitted, index_rows, scalar_paths
+from nightwire.archive.writing.columns import CANONICAL, OURS, alert_rows, fitted, index_rows, scalar_paths
 from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import (
     AlertDecoder,
@@ -44,7 +43,9 @@ from nightwire.schemas.topics import alerts as topic_of
 log = logging.getLogger("nightwire.archive")
 
 CHUNK = 2000
-"""Records that are caught up at once."""
+"""Whole records that are caught up at once."""
+CHUNK_ROWS = 100_000
+"""Rows of columns that are caught up at once: some 20 MB."""
 
 
 class Codecs(Protocol):
@@ -96,7 +97,7 @@ class SurveyWriter:
         """
         source = (self.topic, number)
         end = self.packets.position(source)
-        for table in (self.index, self.alerts):
+        for table in (self.alerts, self.index):  # which is made of it
             begin = table.position(source)
             if end is not None and begin != end:
                 self._catch_up(table, source, begin, end)
@@ -129,28 +130,32 @@ class SurveyWriter:
 
     def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
         log.warning("%s: %s[%d] is caught up from %s to %d", table.uri, *source, begin, end)
-        for rows in self.kept(source[1], begin or 0, end):
-            records = list(records_in(self.topic, rows))
-            alerts, _ = self._rows(records, rows)
-            upto = max(one.offset for one in records) + 1
-            made = fitted(alerts, table.schema) if table is self.alerts else index_rows(alerts)
-            table.append(made, {source: (begin, upto)})
+        made = self._indexed if table is self.index else self._decoded
+        for rows, upto in made(source[1], begin or 0, end):
+            table.append(rows, {source: (begin, upto)})
             begin = upto
         if begin != end:
-            log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
-            table.append(table.schema.empty_table(), {source: (begin, end)})
+            if table is self.alerts:
+                log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
+            none, _ = self._rows([], record_rows([]))
+            empty = index_rows(none) if table is self.index else fitted(none, table.schema)
+            table.append(empty, {source: (begin, end)})
+
+    def _decoded(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
+        """Yield the columns of the whole records that are kept, and the offset after them."""
+        for rows in self.kept(number, begin, end):
+            records = list(records_in(self.topic, rows))
+            alerts, _ = self._rows(records, rows)
+            yield fitted(alerts, self.alerts.schema), records[-1].offset + 1
+
+    def _indexed(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
+        """Yield the index of the alerts whose columns are kept, and the offset after it."""
+        for rows in self.alerts.between(number, begin, end, CHUNK_ROWS, OURS):
+            yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
     def kept(self, number: int, begin: int, end: int) -> Iterator[Any]:
         """Yield the whole records that are kept of a range of offsets, as tables, in order."""
-        found = self.packets.refreshed()
-        if found is None:
-            return
-        wanted = (
-            (pc.field("partition") == number) & (pc.field("offset") >= begin) & (pc.field("offset") < end)
-        )
-        rows = found.to_pyarrow_dataset().to_table(filter=wanted).sort_by("offset")
-        for first in range(0, len(rows), CHUNK):
-            yield rows.slice(first, CHUNK)
+        return self.packets.between(number, begin, end, CHUNK)
 
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
         """Yield the kept records of a range of offsets that are no alerts, and why not."""

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ from nightwire.schemas import meant
 from nightwire.schemas.topics import NameError_, check_name
 
 VERSION = re.compile(r"[0-9a-f]{12}")
+
+UNNEEDED = "unneeded"
+"""File of a version that no filter needs, since when it was made."""
 
 READ_AT_ONCE = 1 << 20
 """Of a file that is hashed. [byte]"""
@@ -82,6 +86,7 @@ class CatalogueStore:
             with _made_apart(home / version) as work:
                 made = (_map_of if is_map(begin) else _table_of)(work, name, version, path, columns)
                 (work / "catalogue.json").write_text(json.dumps(asdict(made)))
+        (home / version / UNNEEDED).unlink(missing_ok=True)
         self._point(home, version)
         return Description.of(home / version)
 
@@ -134,6 +139,31 @@ class CatalogueStore:
         if not old:
             shutil.rmtree(self._home(name))
         return len(gone)
+
+    def prune(self, needed: Container[tuple[str, str]], grace: float) -> list[str]:
+        """Remove the versions that nobody has needed for so long; return their names.
+
+        The present version of a shared catalogue stays: it was added for filters to come.
+
+        Args:
+            needed: Names and versions that filters need.
+            grace: Since a look first found that nobody needs it. [s]
+        """
+        gone = []
+        for name in self.names():
+            home, current = self._home(name), self.current(name)
+            for version in self.kept(name):
+                mark = home / version / UNNEEDED
+                if (name, version) in needed or (version == current and not owner_of(name)):
+                    mark.unlink(missing_ok=True)
+                elif not mark.exists():
+                    mark.touch()
+                elif time.time() - mark.stat().st_mtime >= grace:
+                    shutil.rmtree(home / version)
+                    gone.append(f"{name} {version}")
+            if not self.kept(name):
+                shutil.rmtree(home)
+        return gone
 
     def open(self, name: str, version: str) -> Catalogue | SkyMap:
         """Return a version, opened; the same for all who ask.

@@ -113,6 +113,15 @@ class Catalog:
         with self._lock:
             return self._refreshed().live()
 
+    def needed(self) -> list[LiveFilter]:
+        """Return the versions that judge, or that their owners go back to by a plain command.
+
+        Raises:
+            KafkaException: Kafka does not answer.
+        """
+        with self._lock:
+            return self._refreshed().needed()
+
     def forbidden(self) -> dict[LiveFilter, list[str]]:
         """Return the live filters that read what their owners may not, each with the reasons.
 

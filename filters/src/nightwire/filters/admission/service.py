@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Lock
 
 from nightwire.core.access import may_read
 from nightwire.core.catalogues import CatalogueError, CatalogueStore
@@ -28,6 +29,7 @@ from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength
 from nightwire.schemas import meant, surveys
+from nightwire.schemas.survey_model import MatchName
 from nightwire.schemas.topics import NameError_, broker_topic, filter_topic, overflow, settings
 
 log = logging.getLogger("nightwire.filters.requests")
@@ -41,6 +43,9 @@ TRANSFORM_NEEDS_SANDBOX = (
 )
 
 CHOICES = ("first", "best")
+
+PRUNED_AFTER = 30 * 86_400.0
+"""So long a version of a catalogue stays that no filter needs. [s]"""
 
 MAX_AHEAD_MS = 3_600_000
 """By how much an owner's clock may be ahead of ours. [ms]"""
@@ -73,6 +78,7 @@ class SubmissionService:
     backfills: BackfillJobs | None = None
     load: Callable[[], LaneLoad] = LaneLoad
     catalogues: CatalogueStore | None = None
+    _deciding: Lock = field(default_factory=Lock)
 
     @cached_property
     def _trials(self) -> TrialRunner:
@@ -104,12 +110,25 @@ class SubmissionService:
         if (action := actions.get(request["action"])) is None:
             return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
         try:
-            accepted, version, messages = action(request)
+            with self._deciding:
+                accepted, version, messages = action(request)
         except FilterError as error:
             return False, 0, error.reasons
         if accepted:
             log.info("filter %s/%s: %s, version %d", owner, request["name"], request["action"], version)
         return accepted, version, messages
+
+    def prune(self, grace: float = PRUNED_AFTER) -> list[str]:
+        """Remove the versions of catalogues that no filter has needed for so long [s]; return them.
+
+        Raises:
+            KafkaException: Kafka does not answer; nothing is removed.
+        """
+        if self.catalogues is None:
+            return []
+        with self._deciding:
+            named = [MatchName.parse(m) for one in self.catalog.needed() for m in one.text_facts.matches]
+            return self.catalogues.prune({(one.catalogue, one.version) for one in named}, grace)
 
     def _submit(self, request: Request) -> Reply:
         if reasons := self._refusals(request):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nightwire.core.catalogues import CatalogueError, Columns, LeftOut, open_file
 from nightwire.filters.authoring.client import Submission
@@ -76,6 +77,8 @@ def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
         raise FilterError(f"{path.name} has no targets with a position")
     rows = pa.Table.from_batches(portions)
     found.write(",".join(map(_headed, rows.schema)).encode() + b"\n")
+    for at, column in enumerate(rows.columns[2:], 2):  # ra and dec are read as they are meant
+        rows = rows.set_column(at, rows.schema.names[at], _pointed(column))
     csv.write_csv(rows, found, csv.WriteOptions(include_header=False))
     if found.tell() > MAX_WATCHLIST:
         raise FilterError(
@@ -89,3 +92,13 @@ def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:
 def _headed(column: Any) -> str:
     name = re.sub(r'[",\r\n]', "_", column.name)
     return f'"{name}"' if pa.types.is_string(column.type) else name
+
+
+def _pointed(column: Any) -> Any:
+    """Return floats that all are whole as texts that say so, ``1.0``; other columns as they are."""
+    if not pa.types.is_floating(column.type) or not pc.all(pc.equal(column, pc.floor(column))).as_py():
+        return column
+    text = column.cast(pa.string())
+    return pc.if_else(
+        pc.match_substring_regex(text, r"^-?\d+$"), pc.binary_join_element_wise(text, "0", "."), text
+    )

@@ -75,6 +75,7 @@ def start_services(
     RequestConsumer(
         settings.bootstrap, engineer, stop, lambda outcome: metrics.requests.labels(outcome).inc()
     ).start()
+    threading.Thread(target=prune_catalogues, args=(engineer, stop), name="prune", daemon=True).start()
     BackfillSupervisor(settings, stop).start()
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
     LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
@@ -84,6 +85,16 @@ def start_services(
     supervisor = FilterSupervisor(settings.bootstrap, catalog, metrics, state, lanes)
     SlowLaneSupervisor(settings, state, supervisor.observe_slow, stop).start()
     return supervisor
+
+
+def prune_catalogues(service: SubmissionService, stop: Stop) -> None:
+    """Remove, now and then, the versions of catalogues that no filter needs."""
+    while not stop.wait(PRUNE_EVERY):
+        try:
+            for one in service.prune():
+                log.info("catalogue %s is removed: no filter needs it", one)
+        except (KafkaException, TimeoutError, OSError) as error:
+            log.warning("old catalogues are not removed yet: %s", error)
 
 
 def report_sandbox(strength: str) -> None:
@@ -108,6 +119,8 @@ def report_sandbox(strength: str) -> None:
 
 EVERY = 5.0
 """Pause between two looks. [s]"""
+PRUNE_EVERY = 3600.0
+"""Pause between two looks for catalogues that nobody needs. [s]"""
 
 
 class LagMeter:

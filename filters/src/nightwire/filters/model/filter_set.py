@@ -61,6 +61,20 @@ class FilterSet:
         """Return the highest version of a filter that was ever accepted; 0 when there is none."""
         return max((number for who, what, number in self.versions if (who, what) == (owner, name)), default=0)
 
+    def needed(self) -> list[LiveFilter]:
+        """Return the versions that are live or stopped, the newer ones, and the one before each.
+
+        That is what `enable` and `rollback` go to where they are not told a version; of a filter
+        that was removed, nothing.
+        """
+        found = []
+        for name, pointer in self.pointers.items():
+            if at := pointer["version"]:
+                numbers = [number for *who, number in self.versions if tuple(who) == name]
+                first = max((one for one in numbers if one < at), default=at)
+                found += [to_filter(self.versions[*name, one]) for one in numbers if one >= first]
+        return found
+
     def names(self) -> list[tuple[str, str]]:
         """Return (owner, name) of every filter there is or was."""
         return sorted({(owner, name) for owner, name, _ in self.versions})
