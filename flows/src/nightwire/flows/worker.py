@@ -291,10 +291,18 @@ class WorkerMetrics(Collector):
             "Attempts at a terminal that failed and were made again.",
             labels=["flow"],
         )
+        early = CounterMetricFamily(
+            "nightwire_flows_closed_early",
+            "Objects that a window or a join let go for want of room.",
+            labels=["flow", "stone"],
+        )
         for flow, found in self._worker.by_flow().items():
             problem.add_metric([flow], any(one.problem for one in found) or flow in self._worker.problems)
             retries.add_metric([flow], sum(one.retries for one in found))
-        yield from (problem, retries)
+            for part in found:
+                for name, one in part.plan.keepers.items() if isinstance(part, PartRunner) else ():
+                    early.add_metric([flow, name], one.early)
+        yield from (problem, retries, early)
 
 
 @contextmanager
