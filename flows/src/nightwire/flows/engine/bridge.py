@@ -218,7 +218,7 @@ class Crossing:
 
 
 def crossed(message: Message, here: str, there: str) -> bool:
-    """Return whether the headers of *message*, which is at site *here*, say that it went *there* before."""
+    """Return whether *message*, at site *here*, went *there* before, as its headers say."""
     headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
     way = [*((value or b"").decode(errors="replace") for name, value in headers if name == HEADERS[0]), here]
     return (here, there) in pairwise(way)

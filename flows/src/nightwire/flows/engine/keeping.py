@@ -124,7 +124,7 @@ class Keeper(Generic[Held]):
         return keys
 
     def _let_go_early(self) -> set[str]:
-        """Let go what is too much; return the keys that no other worker keeps: these are counted."""
+        """Let go what is too much; return and count the keys that no other worker keeps."""
         found, ours = list[str](), set[str]()
         most, room = (self.stone.options.get(name, usual) for name, (usual, _) in KEPT.items())
         left, size = len(self.held), self.size

@@ -11,7 +11,7 @@ UNCOMPILED = "a stone runs no Python, and this cannot be compiled: submit it as 
 
 
 def compiled(source: str, survey: str) -> Program:
-    """Return the function ``keep(alert)`` of *source*; each text is read once, in a process of its own.
+    """Return the function ``keep(alert)`` of *source*; a text is read once, in its own process.
 
     Raises:
         FilterError: It is no filter, or cannot be compiled; the reasons name its lines.

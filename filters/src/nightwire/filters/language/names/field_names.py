@@ -63,9 +63,7 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
             yield f"line {line}: alerts of {of} have no field {path}{_near(path, told)}"
 
 
-def missing_names(
-    text: str | Program, of_survey: str, schemas: Iterable[Mapping[str, Any]]
-) -> list[str]:
+def missing_names(text: str | Program, of_survey: str, schemas: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the objections to a condition's fields that no schema of a survey has.
 
     Args:
