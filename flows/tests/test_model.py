@@ -95,7 +95,7 @@ def test_types_go_along_the_edges() -> None:
             "",
             "line 4: stone few: a filter needs where, a condition, or python, a function keep(alert)",
         ),
-        ('where = "snr > 5"', PYTHON.format(rest=")"), "line 11: unmatched ')' (column "),
+        ('where = "snr > 5"', PYTHON.format(rest=")"), "line 11: unmatched ')'"),
         (
             'where = "snr > 5"',
             PYTHON.format(rest=' and alert["snrr"] > 5'),

@@ -83,3 +83,8 @@ def test_fields_that_a_filter_reads() -> None:
 )
 def test_a_number_ranks(result: object, rank: float) -> None:
     assert repr(rank_of(result)) == repr(rank)
+
+
+def test_what_is_no_python_is_told_with_line_and_column() -> None:
+    with pytest.raises(FilterError, match=r"line 2: unmatched '\)' \(column 13\)"):
+        parsed("def keep(alert):\n    return 1)\n")

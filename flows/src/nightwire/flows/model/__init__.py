@@ -1,4 +1,4 @@
-"""Flows as values: text, graph, types of edges.  Pure."""
+"""Flows as values: text, graph, types of edges."""
 
 from nightwire.flows.model.check import KEPT, MOST_HELD, EventType, check, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
