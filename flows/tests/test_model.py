@@ -173,7 +173,7 @@ def test_a_function_is_no_place_for_keys() -> None:
     text = TEXT.replace('where = "snr > 5"', PYTHON.format(rest=""))
     assert check(parse(text), TOPICS, schemas)[Edge("few")].survey == "sim"
     lines = parse(text).stones["few"].lines
-    assert (lines["python"], "kind" in lines, lines["kind"]) == (7, True, 5)
+    assert (lines["python"], lines["kind"], "x" in lines) == (7, 5, False)
 
 
 def test_a_join_of_returns_alone_is_refused() -> None:

@@ -91,7 +91,7 @@ class Crossing:
 
     def __init__(self, bootstrap: str, queue: str, stone: Stone) -> None:
         self._bootstrap, self._queue, self._there = bootstrap, (queue, 0), stone.options["kafka"]
-        self._site, self._client = cluster_id(bootstrap), identity_there(stone)
+        self._site, self._client = str(cluster_id(bootstrap)), identity_there(stone)
         self._name = f"{queue}.{_topic_id(bootstrap, queue)}"
         self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
