@@ -21,7 +21,7 @@ from flows.tests.running import (
     worker,
     write_alerts,
 )
-from nightwire.core.kafka import ensure_topics, headers_of
+from nightwire.core.kafka import admin, ensure_topics, headers_of
 from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
@@ -202,7 +202,17 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         wait_for(lambda: len(site.arrived()) == 20, tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
-    assert "is down" in said("down", site.flow)
+    site.up(out(site, "sky") + hook("page", "http://127.0.0.1:1"))
+    with worker(tmp_path / "log", site.kafka, "one"):
+        wait_for(
+            lambda: flow_queue(site.flow, "page") in admin(site.kafka).list_topics(timeout=10).topics,
+            tmp_path / "log",
+        )
+        ended = said("down", site.flow, "--purge")
+    assert f"{flow_queue(site.flow, 'page')} is deleted" in ended
+    assert f"{site.out} is deleted" in ended
+    groups = admin(site.kafka).list_consumer_groups().result(30).valid
+    assert [one.group_id for one in groups if site.flow in one.group_id] == []
     assert site.flow not in read_flows(site.kafka)
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
     ended = FlowRecord(site.flow, "", paused=False, made_by="ann", made=datetime.now(UTC))

@@ -48,6 +48,12 @@ WEBHOOK = 'kind = "webhook"\nfrom = "often"\nurl = "https://example.org/x"'
 JOINED = 'kind = "join"\nfrom = "few"\nwithin = "1h"\n'
 BRIDGED = 'kind = "bridge"\nfrom = "often"\nkafka = "b:9092"\ntopic = "filters"'
 MANY = "".join(f'\n[stones.s{number}]\nkind = "split"\nfrom = "sky"' for number in range(100))
+PYTHON = """python = '''
+x = 3
+def keep(alert):
+    kind = "bright"
+    return alert.snr > x{rest}
+'''"""
 STORED = 'kind = "database"\nfrom = "often"\ndatabase = "postgresql://ann:swordfish@b/x"\ntable = "t"'
 TOPICS = ["alerts.sim", "returns.ann", "voevents"]
 
@@ -84,6 +90,21 @@ def test_types_go_along_the_edges() -> None:
         ('"snr > 5"', '"snr >"', "line 7: "),
         ('from = "few"\nlite', 'from = "often"\nlite', "line 10: stone small: a transform wants alerts"),
         ("lite = true", 'drop = ["cutout"]', "line 11: stone small: alerts of sim have no field cutout"),
+        (
+            'where = "snr > 5"',
+            "",
+            "line 4: stone few: a filter needs where, a condition, or python, a function keep(alert)",
+        ),
+        ('where = "snr > 5"', PYTHON.format(rest=")"), "line 11: unmatched ')'"),
+        (
+            'where = "snr > 5"',
+            PYTHON.format(rest=' and alert["snrr"] > 5'),
+            "line 11: alerts of sim have no fi",
+        ),
+        ('where = "snr > 5"', PYTHON.format(rest=" and open('x')"), "line 11: a filter may not use open"),
+        ('where = "snr > 5"', PYTHON.format(rest=" and print(3)"), "line 11: "),
+        ('where = "snr > 5"', "python = 'x = 3'", "line 7: there is no function keep(alert)"),
+        ("above = 3", "objects = 0", "line 22: stone often: objects is none of 1 to 1000000"),
         ("lite = true", "lite = 3", "line 11: stone small: lite = 3 is no bool"),
         ('from = "small"', 'from = "smal"', "line 14: stone bands: there is no smal; did you mean small?"),
         ('"bands.g"', '"bands.y"', "line 25: stone out: no such way out of bands; there are: bands.g, "),
@@ -146,6 +167,13 @@ def test_types_go_along_the_edges() -> None:
 def test_what_does_not_fit_is_refused_with_its_line(old: str, new: str, why: str) -> None:
     assert old in TEXT
     assert any(one.startswith(why) for one in reasons(TEXT.replace(old, new, 1)))
+
+
+def test_a_function_is_no_place_for_keys() -> None:
+    text = TEXT.replace('where = "snr > 5"', PYTHON.format(rest=""))
+    assert check(parse(text), TOPICS, schemas)[Edge("few")].survey == "sim"
+    lines = parse(text).stones["few"].lines
+    assert (lines["python"], lines["kind"], "x" in lines) == (7, 5, False)
 
 
 def test_a_join_of_returns_alone_is_refused() -> None:

@@ -14,8 +14,15 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import parse
-from nightwire.flows.worker import MOST_STONES, Worker, WorkerSettings, missing_rights
+from nightwire.flows.model import FlowError, parse
+from nightwire.flows.worker import (
+    MOST_STONES,
+    MOST_TOPICS,
+    Worker,
+    WorkerSettings,
+    _check_topics,
+    missing_rights,
+)
 from nightwire.schemas import SchemaRegistry
 
 SOURCE = """
@@ -108,6 +115,39 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
     assert worker.problems == {"a": "eve may not read filter.ann.x"}
     assert worker.by_flow() == {"a": []}
+
+
+MAIL = '[stones.m]\nkind = "email"\nfrom = "s"\nto = {to}\n'
+
+
+@pytest.mark.parametrize(
+    ("to", "his"),
+    [
+        ('"ann@example.org"', True),
+        ('["ann@Example.ORG", "bob@b.net"]', True),
+        ('"ann@evil.net"', False),
+        ('"ann@sub.example.org"', False),
+        ('"a@evil.net, ann@example.org"', False),
+        ('"<a@evil.net> ann@example.org"', False),
+        ('"a@evil.net@example.org"', False),
+    ],
+)
+def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = parse(SOURCE + MAIL.format(to=to))
+    monkeypatch.setenv("NIGHTWIRE_FLOW_MAIL_TO", "example.org, bob@b.net")
+    assert [one.split(" may not")[0] for one in missing_rights(flow, "eve", RIGHTS)] == (
+        [] if his else ["line 8: eve"]
+    )
+    assert [*missing_rights(flow, "op", RIGHTS)] == []
+    monkeypatch.delenv("NIGHTWIRE_FLOW_MAIL_TO")
+    assert "he may: nobody" in "".join(missing_rights(flow, "eve", RIGHTS))
+
+
+def test_flows_of_an_owner_make_so_many_topics() -> None:
+    topics = [f"broker.eve.t{number}" for number in range(MOST_TOPICS)] + ["broker.evelyn.x"]
+    _check_topics("eve", topics)
+    with pytest.raises(FlowError, match="more than 100 topics"):
+        _check_topics("eve", [*topics, "broker.eve.more"])
 
 
 SECRETS = """

@@ -1,5 +1,6 @@
 """What strangers can write into records of Kafka stops no flow."""
 
+import json
 import math
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,16 +12,18 @@ from confluent_kafka import Message, TopicPartition
 from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.filters.language import Condition
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan
+from nightwire.flows.engine.bridge import crossed
 from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
-from nightwire.flows.engine.stones import SplitRunner
+from nightwire.flows.engine.stones import Sorter, SplitRunner
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import Stone, parse
+from nightwire.flows.model import Stone, compiled, parse
 from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 
@@ -103,6 +106,45 @@ def test_what_is_over_gets_a_tombstone_from_who_had_a_part_in_it() -> None:
         {"7"},
         {"7"},
     )
+
+
+def test_what_is_too_much_is_let_go_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    """The object touched longest ago goes; of another worker's there is no tombstone."""
+    one = window(objects=2)
+    first = one.run([event(0, diaObjectId=5), event(1, diaObjectId=6)])
+    first.state |= one.run([event(2, diaObjectId=5, midpointMjdTai=60_000.01)]).state
+    elsewhere = json.dumps([False, [[59_999.9, 1.0, "a", "alerts.sim", 3, 0]]]).encode()
+    one.restore({key: value for key, value in first.state.items() if value} | {"4": elsewhere})
+    more = one.run([event(3, diaObjectId=7)])
+    assert ([key for key, value in more.state.items() if value is None], one.early) == (["6"], 1)
+    assert {*one.held} == {"5", "7"}
+    assert "keeps at most 2 objects and 64 MiB: 1 were let go early" in caplog.text
+
+
+def test_what_is_too_long_together_is_let_go() -> None:
+    one = window(megabytes=1)
+    one.run([event(0, diaObjectId=5), event(1, diaObjectId=6)])
+    one.size += 1 << 20  # as if others were there
+    assert [*one.run([event(2, diaObjectId=7)]).state.values()] == [None, None, None]
+    assert (one.size, one.early, one.held) == (1 << 20, 3, {})
+
+
+WAYS = [([], False), (["A"], False), (["A", "B"], True), (["C", "A", "B", "C"], True), (["B", "C"], False)]
+
+
+@pytest.mark.parametrize(("way", "again"), WAYS)
+def test_what_crossed_a_bridge_does_not_cross_it_again(way: list[str], again: bool) -> None:
+    """Sites A and B; the alert is at A, and goes to B."""
+    found = message()
+    found.set_headers([("site", one.encode()) for one in way])
+    assert crossed(found, "A", "B") is again
+
+
+def test_a_function_of_python_sorts_events() -> None:
+    source = "def keep(alert):\n    return 10 / (alert.ra - 5) > 1\n"
+    sorter = Sorter({"": Condition(compiled(source, "sim"), "sim")}, None, window().decoder, "sim")
+    made = sorter.run([event(number, ra=ra) for number, ra in enumerate([10.0, 5.0, 100.0])])
+    assert ([one.at for one in made.passed[""]], made.faults) == ([0], [])
 
 
 @pytest.mark.parametrize(

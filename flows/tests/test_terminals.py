@@ -30,6 +30,7 @@ from nightwire.flows.terminals import (
     vtp,
 )
 from nightwire.flows.terminals.address import pinned
+from nightwire.flows.terminals.mail import MOST_IN_AN_HOUR, Quota
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 EVENT = view(alert(7, band="g"), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
@@ -204,6 +205,20 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Subject: g" in letters.got[0]
     ids = {line for one in letters.got for line in one.splitlines() if line.startswith("Message-ID")}
     assert len(ids) == 1
+
+
+def test_an_owner_sends_so_many_messages_an_hour() -> None:
+    now = [0.0]
+    quota = Quota(lambda: now[0])
+    for _ in range(MOST_IN_AN_HOUR):
+        quota.take("ann")
+        quota.take("")
+    with pytest.raises(Unavailable, match="the flows of ann have sent 100 messages within an hour"):
+        quota.take("ann")
+    quota.take("bob")
+    quota.take("")
+    now[0] = 3600.0
+    quota.take("ann")
 
 
 def test_mail_goes_to_a_server_whose_certificate_is_good(

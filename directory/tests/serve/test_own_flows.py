@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from nightwire.core.subscriptions import FlowRecord, FlowTable
 from nightwire.directory.gate import Gate
-from nightwire.directory.serve.flows import MOST_OWN, MOST_OWNERS, check_own, own_flows
+from nightwire.directory.serve.flows import BURST, MOST_OWN, MOST_OWNERS, Turns, check_own, own_flows
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 
@@ -48,6 +48,44 @@ def test_all_of_them_leave_room_for_operators() -> None:
     check_own(found, "ann0", "a0")
     with pytest.raises(RefusedError, match="the operator"):
         check_own(found, "bob", "new")
+
+
+def test_an_owner_takes_turns_and_nobody_waits_for_another() -> None:
+    async def changes() -> list[str]:
+        turns, said = Turns(lambda: 0.0), list[str]()
+
+        async def change(who: str, name: str) -> None:
+            async with turns.of(who, name):
+                said.append(who)
+
+        async with turns.of("ann", "a"):
+            waiting = [asyncio.create_task(change(*one)) for one in (("ann", "b"), ("eve", "a"))]
+            await change("bob", "b")
+            assert said == ["bob"]
+        await asyncio.gather(*waiting)
+        return sorted(said)
+
+    assert asyncio.run(changes()) == ["ann", "bob", "eve"]
+
+
+def test_an_owner_changes_flows_so_often() -> None:
+    async def changes() -> None:
+        now = [0.0]
+        turns = Turns(lambda: now[0])
+
+        async def change(who: str) -> None:
+            async with turns.of(who, "a"):
+                pass
+
+        for _ in range(int(BURST)):
+            await change("ann")
+        with pytest.raises(RefusedError, match="ann changes flows too often"):
+            await change("ann")
+        await change("bob")
+        now[0] = 1.0
+        await change("ann")
+
+    asyncio.run(changes())
 
 
 def test_other_machines_do_not_read_secret_addresses_where_nobody_has_a_password() -> None:

@@ -83,3 +83,7 @@ def test_fields_that_a_filter_reads() -> None:
 )
 def test_a_number_ranks(result: object, rank: float) -> None:
     assert repr(rank_of(result)) == repr(rank)
+
+
+def test_what_is_no_python_is_told_with_line_and_column() -> None:
+    assert objections("def keep(alert):\n    return 1)\n", "keep") == ["line 2: unmatched ')' (column 13)"]

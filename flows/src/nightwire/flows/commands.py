@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,22 +144,36 @@ def pause(name: str, bootstrap: str | None) -> None:
 
 @flow.command()
 @click.argument("name")
+@click.option("--purge", is_flag=True, help="Delete what it leaves, and the topics broker.… it alone wrote.")
 @bootstrap_option
-def down(name: str, bootstrap: str | None) -> None:
+def down(name: str, purge: bool, bootstrap: str | None) -> None:
     """End flow NAME.  Its queues and positions stay: a flow of that name goes on from there.
+
+    With --purge nothing stays: unread events of its queues go too.  Where Kafka asks for passwords,
+    that is the operator's.
 
     An owner's name stays his when his flow has ended; an operator lets it go.
 
     \b
-    Example:
+    Examples:
       nightwire flow down bright
+      nightwire flow down bright --purge
     """
-    from nightwire.core.subscriptions import read_names
+    from nightwire.core.subscriptions import read_flows, read_names
+    from nightwire.flows.engine import purge as purged
+    from nightwire.flows.log import readable
 
     kafka = _kafka(bootstrap)
     _check_known(name, read_names(kafka))
+    flows = {key: record for key, (record, _) in read_flows(kafka).items()}
     _write(kafka, name, None)
     click.echo(f"flow {name} is down")
+    if purge:
+        known = [*readable(replace(one, paused=False) for one in flows.values())]
+        used = {topic for one in known if one.name != name for topic in (*one.reads, *one.writes)}
+        written = {topic for one in known if one.name == name for topic in one.writes} - used
+        for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
+            click.echo(f"{topic} is deleted")
 
 
 @flow.command()

@@ -33,7 +33,8 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
 
 
 def _about(stone: Stone) -> str:
-    said = next((str(stone.options[key]) for key in stone.about.needs), "")
+    keys = [*stone.about.needs] or ["where"]
+    said = str(stone.options.get(keys[0], "python" if stone.kind == "filter" else ""))
     return f"{stone.kind} {said}".strip()
 
 

@@ -25,6 +25,7 @@ from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_par
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
+from nightwire.flows.terminals.mail import ALLOWED, may_be_mailed
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, flow_state, settings
 
@@ -42,6 +43,8 @@ OPERATORS = frozenset({"bridge", "file"})
 """Kinds of stones that operators alone have; a database's address is theirs to say, too."""
 MOST_STONES = 100
 """Most stones of all flows of an owner: a terminal is a thread."""
+MOST_TOPICS = 100
+"""Most topics `broker.OWNER.…`: flows of his make no more."""
 
 
 @dataclass(frozen=True)
@@ -178,14 +181,21 @@ class Worker:
             raise DeniedError(denied)
         topics = {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey, [*readable(older)])
+        operator = self.rights.allow(record.made_by, FLOWS, WRITING)
         if missing := {*_needed(flow)} - topics:
+            if not operator:
+                _check_topics(record.made_by, topics | missing)
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])
             topics |= missing
         ours = sorted({"", self.asked.name} & flow.places)
         made = partial(compile_part, flow, version, types=types, topics=topics, registry=self.registry)
         parts: dict[Key, Plan | Way] = {(flow.name, at): one for at in ours if (one := made(at)).topics}
         ways = (one for one in flow.stones.values() if one.about.outside and one.at in ours)
-        told = (replace(one, options={**one.options, "survey": types[one.inputs[0]].survey}) for one in ways)
+        known = {"owner": "" if operator else record.made_by}
+        told = (
+            replace(one, options={**one.options, **known, "survey": types[one.inputs[0]].survey})
+            for one in ways
+        )
         return parts | {(flow.name, _way_key(one)): (flow, one) for one in told}
 
     @cached_property
@@ -235,7 +245,8 @@ def missing_rights(
 ) -> Iterator[str]:
     """Yield what *flow* does that *owner* may not, whose are *others* too.  Pure.
 
-    Topics `broker.OWNER.…` are his own.  Who may write `flows` is an operator: he may all.
+    Topics `broker.OWNER.…` are his own.  Who may write `flows` is an operator: he may all, and mail
+    anybody.
     """
     own = f"broker.{owner}."
     yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
@@ -248,6 +259,7 @@ def missing_rights(
         for stone in filter(_operators_own, flow.stones.values()):
             yield f"{owner} may have no {stone.kind} (stone {stone.name}): let the operator run that flow"
         yield from _foreign_variables(flow, owner)
+        yield from _foreign_addresses(flow, owner, os.environ.get(ALLOWED, ""))
 
 
 def _operators_own(stone: Stone) -> bool:
@@ -265,6 +277,30 @@ def _foreign_variables(flow: Flow, owner: str) -> Iterator[str]:
             if re.fullmatch(own + r"[A-Z0-9]+(_[A-Z0-9]+)*", value.removeprefix(BEFORE)) is None:
                 line = stone.lines.get(name, stone.lines.get("", 1))
                 yield f"line {line}: {owner} may not use {value[:80]}; {BEFORE}{own}NAME he may"
+
+
+def _foreign_addresses(flow: Flow, owner: str, allowed: str) -> Iterator[str]:
+    """Yield whom *flow* would mail by the operator's server, which is not *allowed*."""
+    for stone in flow.stones.values():
+        to = stone.options["to"] if stone.kind == "email" else ()
+        for one in [to] if isinstance(to, str) else to:
+            if not may_be_mailed(one, allowed):
+                yield (
+                    f"line {stone.lines.get('to', 1)}: {owner} may not mail {one[:80]}; he may: "
+                    f"{allowed or 'nobody'} (the operator names domains in {ALLOWED})"
+                )
+
+
+def _check_topics(owner: str, topics: Collection[str]) -> None:
+    """Do nothing where *owner* may have *topics*, those that his flow would make among them.
+
+    Raises:
+        FlowError: There would be too many of his.
+    """
+    if sum(one.startswith(f"broker.{owner}.") for one in topics) > MOST_TOPICS:
+        raise FlowError(
+            [f"more than {MOST_TOPICS} topics broker.{owner}.…: end flows by `nightwire flow down --purge`"]
+        )
 
 
 def _needed(flow: Flow) -> Iterator[str]:
@@ -291,10 +327,18 @@ class WorkerMetrics(Collector):
             "Attempts at a terminal that failed and were made again.",
             labels=["flow"],
         )
+        early = CounterMetricFamily(
+            "nightwire_flows_closed_early",
+            "Objects that a window or a join let go for want of room.",
+            labels=["flow", "stone"],
+        )
         for flow, found in self._worker.by_flow().items():
             problem.add_metric([flow], any(one.problem for one in found) or flow in self._worker.problems)
             retries.add_metric([flow], sum(one.retries for one in found))
-        yield from (problem, retries)
+            for part in found:
+                for name, one in part.plan.keepers.items() if isinstance(part, PartRunner) else ():
+                    early.add_metric([flow, name], one.early)
+        yield from (problem, retries, early)
 
 
 @contextmanager

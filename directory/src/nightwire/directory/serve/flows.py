@@ -1,10 +1,13 @@
 """Flows of owners, who may not write `flows` themselves: to each his own."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
-from threading import Lock
+from time import monotonic
+from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -23,8 +26,42 @@ MOST_OWN = 50
 MOST_OWNERS = MOST_NAMES - 100
 """Most names of all of these: operators find room."""
 
-_writing = Lock()
-"""Whose a flow is, is looked up and written as one."""
+BURST, PER_SECOND = 20.0, 1.0
+"""How many changes an owner may make at once, and how many more come back to him in a second."""
+
+
+class Turns:
+    """Lets each owner, and each name, have one change at a time, and an owner so many in a time.
+
+    Whose a flow is, is looked up and written as one; nobody waits for another owner's Kafka.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock, self._left = clock, dict[str, tuple[float, float]]()
+        self._locks = WeakValueDictionary[tuple[str, str], asyncio.Lock]()
+
+    @asynccontextmanager
+    async def of(self, who: str, name: str) -> AsyncIterator[None]:
+        """Wait for the turn of *who*, who changes flow *name*.
+
+        Raises:
+            RefusedError: 429: he changes too much.
+        """
+        self._take(who)
+        mine, its = (self._lock(one) for one in (("owner", who), ("flow", name)))
+        async with mine, its:
+            yield
+
+    def _take(self, who: str) -> None:
+        now = self._clock()
+        left, at = self._left.get(who, (BURST, now))
+        left = min(BURST, left + PER_SECOND * (now - at))
+        if left < 1:
+            raise RefusedError(429, f"{who} changes flows too often: {PER_SECOND:g} a second; try again soon")
+        self._left[who] = left - 1, now
+
+    def _lock(self, key: tuple[str, str]) -> asyncio.Lock:
+        return self._locks.setdefault(key, asyncio.Lock())
 
 
 def flow_endpoints(
@@ -36,10 +73,11 @@ def flow_endpoints(
         bootstrap: Kafka's address.
         gate: Who may.
     """
+    turns = Turns()
     return [
         ("GET", "/flows", partial(own_flows, bootstrap, gate)),
-        ("PUT", "/flows/{name}", partial(put, bootstrap, gate)),
-        ("DELETE", "/flows/{name}", partial(end, bootstrap, gate)),
+        ("PUT", "/flows/{name}", partial(put, bootstrap, gate, turns)),
+        ("DELETE", "/flows/{name}", partial(end, bootstrap, gate, turns)),
     ]
 
 
@@ -55,20 +93,20 @@ async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
     return JSONResponse({"flows": said})
 
 
-async def put(bootstrap: str, gate: Gate, http: Request) -> Response:
+async def put(bootstrap: str, gate: Gate, turns: Turns, http: Request) -> Response:
     """Write a flow of who asks; the body is the record as it goes to the topic `flows`."""
     body, name = await body_of(http, MAX_FLOW), check_name(http.path_params["name"])
     found, who = FLOW.decode(body), await _writer(gate, http)
     if found["name"] != name or who not in (None, found["made_by"]):
         raise RefusedError(403, f"that is no record of a flow {name} of {who}")
-    return JSONResponse({"version": await run_in_threadpool(_append_own, bootstrap, who, name, body)})
+    return await _write(bootstrap, turns, who, name, body)
 
 
-async def end(bootstrap: str, gate: Gate, http: Request) -> Response:
+async def end(bootstrap: str, gate: Gate, turns: Turns, http: Request) -> Response:
     """End a flow of who asks; its name, and so what waits in its queues, stays his."""
     who, name = await _writer(gate, http), check_name(http.path_params["name"])
     ended = FLOW.encode(asdict(FlowRecord(name, "", True, who, datetime.now(UTC)))) if who else None
-    return JSONResponse({"version": await run_in_threadpool(_append_own, bootstrap, who, name, ended)})
+    return await _write(bootstrap, turns, who, name, ended)
 
 
 async def _writer(gate: Gate, http: Request) -> str | None:
@@ -78,12 +116,17 @@ async def _writer(gate: Gate, http: Request) -> str | None:
     return login and login.name
 
 
+async def _write(bootstrap: str, turns: Turns, who: str | None, name: str, value: bytes | None) -> Response:
+    """Append a record when it is the turn of *who*; without passwords it is everybody's."""
+    async with turns.of(who, name) if who is not None else nullcontext():
+        return JSONResponse({"version": await run_in_threadpool(_append_own, bootstrap, who, name, value)})
+
+
 def _append_own(bootstrap: str, who: str | None, name: str, value: bytes | None) -> int:
     """Append a record of flow *name*, which nobody else has; return its version."""
-    with _writing:
-        if who is not None:
-            check_own(read_flow_table(bootstrap), who, name)
-        return append_flow(bootstrap, name, value)
+    if who is not None:
+        check_own(read_flow_table(bootstrap), who, name)
+    return append_flow(bootstrap, name, value)
 
 
 def check_own(table: FlowTable, who: str, name: str) -> None:

@@ -6,7 +6,8 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.admission.sources import SourceChecker
+    from nightwire.filters.admission.text_process import compile_apart
 
-__all__ = ["SourceChecker"]
+__all__ = ["SourceChecker", "compile_apart"]
 
-__getattr__ = on_demand(__name__, {"SourceChecker": "sources"})
+__getattr__ = on_demand(__name__, {"SourceChecker": "sources", "compile_apart": "text_process"})

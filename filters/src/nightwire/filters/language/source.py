@@ -103,7 +103,7 @@ def parsed(source: str) -> ast.Module:
     try:
         return ast.parse(source, FILENAME)
     except SyntaxError as error:
-        raise FilterError(f"line {error.lineno}: {error.msg}") from error
+        raise FilterError(f"line {error.lineno}: {error.msg} (column {error.offset})") from error
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes, nested too deeply
         raise FilterError(f"the source cannot be parsed: {str(error) or type(error).__name__}") from error
 

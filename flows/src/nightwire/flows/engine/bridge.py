@@ -5,9 +5,11 @@ and read from there: a kill anywhere loses and doubles nothing.  Who takes the b
 with the same transactional id, and so fences off who had it.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicCollection
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -29,7 +31,13 @@ from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
 
 HEADERS = ("site", "site-partition", "site-offset")
-"""Headers that say in which queue of which Kafka an event was: who reads twice knows it again."""
+"""Headers that say in which queue of which Kafka an event was: who reads twice knows it again.
+
+They add up from site to site, so the `site`s are the way that an event came.
+"""
+CYCLE = "cycle"
+"""Why an event that crossed from this Kafka to that one before does not do so again."""
+log = logging.getLogger("nightwire.flows")
 
 
 class Bridge(Restarting):
@@ -83,15 +91,16 @@ class Crossing:
 
     def __init__(self, bootstrap: str, queue: str, stone: Stone) -> None:
         self._bootstrap, self._queue, self._there = bootstrap, (queue, 0), stone.options["kafka"]
-        self._site, self._client = cluster_id(bootstrap), identity_there(stone)
+        self._site, self._client = str(cluster_id(bootstrap)), identity_there(stone)
         self._name = f"{queue}.{_topic_id(bootstrap, queue)}"
         self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
         self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._there, group=self._name, client=self._client)
-        if self._member.list_topics(self._place[0], timeout=15).cluster_id == self._site:
+        self._other = str(self._member.list_topics(self._place[0], timeout=15).cluster_id)
+        if self._other == self._site:
             raise FlowError([f"bridge {stone.name} leads to this Kafka itself: end in a topic"])
         self._accounts = OffsetAccounts(queue)
-        self._holds = False
+        self._holds = self._told = False
         self._next = 0
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
@@ -150,7 +159,14 @@ class Crossing:
         if not messages:
             return
         for one in messages:
-            self._accounts.count(self._queue, one.offset() or 0, delivered=not dead, dead_lettered=dead)
+            again = not dead and crossed(one, self._site, self._other)
+            self._accounts.count(
+                self._queue,
+                one.offset() or 0,
+                delivered=not (dead or again),
+                dead_lettered=dead,
+                rejected={CYCLE: 1} if again else None,
+            )
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
@@ -168,7 +184,11 @@ class Crossing:
         sink.begin_transaction()
         try:
             for one in messages:
-                self._write(sink, one, refused)
+                if not crossed(one, self._site, self._other):
+                    self._write(sink, one, refused)
+                elif not self._told:
+                    self._told = True
+                    log.warning("%s: a cycle over sites: what crossed here before is rejected", self._name)
             sink.flush(TRANSACTION_TIMEOUT / 1000)
             here = [TopicPartitionOffset(*self._place, (messages[-1].offset() or 0) + 1)]
             sink.send_offsets_to_transaction(here, self._member.consumer_group_metadata())
@@ -195,6 +215,13 @@ class Crossing:
     def _headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())
         return [(name, str(value).encode()) for name, value in zip(HEADERS, values, strict=True)]
+
+
+def crossed(message: Message, here: str, there: str) -> bool:
+    """Return whether *message*, at site *here*, went *there* before, as its headers say."""
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    way = [*((value or b"").decode(errors="replace") for name, value in headers if name == HEADERS[0]), here]
+    return (here, there) in pairwise(way)
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:

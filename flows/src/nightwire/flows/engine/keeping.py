@@ -1,7 +1,8 @@
 """What a stone keeps by key between alerts, in the topic `flow-state.FLOW`, and for how long.
 
 A key whose last sample is too old, beside the newest of its partition, is let go by the worker that
-had a part in it: its tombstone is written beside what others keep.
+had a part in it: its tombstone is written beside what others keep.  So is, where a stone keeps too
+much, what was touched longest ago, which is counted.
 """
 
 import logging
@@ -12,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from nightwire.core.kafka import TopicPartition
+from nightwire.core.runtime import LogLimiter
 from nightwire.flows.engine.events import Event
-from nightwire.flows.model import Stone
+from nightwire.flows.model import KEPT, Stone
 from nightwire.schemas import AlertDecoder, AlertTable, RegistryAwayError, SchemaError, Survey
 
 log = logging.getLogger("nightwire.flows")
@@ -50,7 +52,10 @@ class Keeper(Generic[Held]):
         survey: Whose alerts.
         decoder: Reads them.
         schema_id: Of the events that it makes.
-        held: What it keeps, by key: filled from Kafka when partitions are assigned.
+        held: What it keeps, by key, the one touched last at the end: filled from Kafka when
+            partitions are assigned.
+        size: How long all that is, encoded. [byte]
+        early: How many objects were let go for want of room.
     """
 
     flow: str
@@ -62,6 +67,10 @@ class Keeper(Generic[Held]):
     ours: set[str] = field(default_factory=set)
     newest: dict[TopicPartition, float] = field(default_factory=dict)
     swept: dict[TopicPartition, float] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    size: int = 0
+    early: int = 0
+    _limiter: LogLimiter = field(default_factory=LogLimiter)
 
     @property
     @abstractmethod
@@ -78,29 +87,62 @@ class Keeper(Generic[Held]):
 
     def restore(self, state: Mapping[str, bytes]) -> None:
         """Hold what *state*, by key, says; others may have written parts of it."""
-        self.held, self.ours = {}, set()
+        self.held, self.ours, self.newest, self.swept = {}, set(), {}, {}
         for key, value in state.items():
             with suppress(TypeError, ValueError):
                 self.held[key] = self.decoded(value)
         if others := len(state) - len(self.held):
             log.warning("flow %s: %d objects of %s: kept by another kind", self.flow, others, self.stone.name)
+        self.held = dict(sorted(self.held.items(), key=lambda one: one[1].newest))
+        self.sizes = {key: len(state[key]) for key in self.held}
+        self.size = sum(self.sizes.values())
 
     def adopt(self, other: "Keeper[Held]") -> None:
         """Go on with what *other* held."""
         self.held, self.ours = other.held, other.ours
         self.newest, self.swept = other.newest, other.swept
+        self.sizes, self.size, self.early = other.sizes, other.size, other.early
 
     def state(self, touched: Mapping[str, Held]) -> dict[str, bytes | None]:
         """Return what is to be kept of *touched*; None for what is over."""
         self.ours |= touched.keys()
-        for one in touched.values():
+        made = {key: one.encoded() for key, one in touched.items()}
+        for key, one in touched.items():
+            self.held[key] = self.held.pop(key)
+            self.size += len(made[key]) - self.sizes.get(key, 0)
+            self.sizes[key] = len(made[key])
             self.newest[one.partition] = max(self.newest.get(one.partition, 0.0), one.newest)
-        over = self._over()
-        for key in over:
-            del self.held[key]
-        ended = self.ours.intersection(over)
+        ended = self.ours.intersection(self._let_go(self._over()))
+        ended |= self._let_go_early()
         self.ours -= ended
-        return {key: one.encoded() for key, one in touched.items()} | dict.fromkeys(ended)
+        return made | dict.fromkeys(ended)
+
+    def _let_go(self, keys: list[str]) -> list[str]:
+        for key in keys:
+            del self.held[key]
+            self.size -= self.sizes.pop(key)
+        return keys
+
+    def _let_go_early(self) -> set[str]:
+        """Let go what is too much; return and count the keys that no other worker keeps."""
+        found, ours = list[str](), set[str]()
+        most, room = (self.stone.options.get(name, usual) for name, (usual, _) in KEPT.items())
+        left, size = len(self.held), self.size
+        for key, one in self.held.items():
+            if left <= most and size <= room << 20:
+                break
+            found.append(key)
+            left, size = left - 1, size - self.sizes[key]
+            if key in self.ours or one.partition in self.newest:
+                ours.add(key)
+        self._let_go(found)
+        self.early += len(ours)
+        if ours and self._limiter.allows():
+            log.warning(
+                "flow %s: %s keeps at most %d objects and %d MiB: %d were let go early so far",
+                self.flow, self.stone.name, most, room, self.early,
+            )  # fmt: skip
+        return ours
 
     def _over(self) -> list[str]:
         """Return the keys that are too old, of the partitions that have gone on far enough."""

@@ -1,16 +1,24 @@
 """Queues of stones that are no more: they go once all in them was read."""
 
 import logging
+import time
 from collections.abc import Collection, Iterable
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import GroupOffsets, admin, consumer, read_until, watermarks
 from nightwire.flows.engine.part import go_on_in_queues
 from nightwire.flows.model import Flow
+from nightwire.schemas.topics import flow_state
 
 log = logging.getLogger("nightwire.flows")
+
+LEAVING = 60.0
+"""Longest wait until all workers have left a flow that has ended. [s]"""
+LOOK = 0.2
+"""Time between two looks at that. [s]"""
 
 
 def leftovers(flows: Iterable[Flow], topics: Collection[str]) -> list[str]:
@@ -34,6 +42,42 @@ def drop_leftovers(bootstrap: str, flows: Iterable[Flow]) -> list[str]:
         done.result(30)
         log.info("%s: nobody reads it any more, and all was read: deleted", queue)
     return dry
+
+
+def purge(bootstrap: str, name: str, written: Collection[str]) -> list[str]:
+    """Delete what flow *name* left, which has ended, and the topics *written*; return their names.
+
+    Raises:
+        KafkaException: Kafka refuses, or a worker still reads after `LEAVING`.
+    """
+    client = admin(bootstrap)
+    topics = client.list_topics(timeout=10).topics
+    gone = sorted(
+        one for one in topics if one.startswith(f"flow.{name}.") or one in {*written, flow_state(name)}
+    )
+    groups = {one.group_id for one in client.list_consumer_groups().result(30).valid}
+    for group in sorted(groups & {f"flow.{name}", *gone}):
+        _forget(client, group)
+    for done in client.delete_topics(gone).values() if gone else ():
+        done.result(30)
+    return gone
+
+
+def _forget(client: AdminClient, group: str) -> None:
+    """Delete *group* once its members have left."""
+    until = time.monotonic() + LEAVING
+    while True:
+        try:
+            client.delete_consumer_groups([group])[group].result(30)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.GROUP_ID_NOT_FOUND:
+                return
+            if code != KafkaError.NON_EMPTY_GROUP or time.monotonic() > until:
+                raise
+            time.sleep(LOOK)
+        else:
+            return
 
 
 def _is_dry(bootstrap: str, queue: str) -> bool:

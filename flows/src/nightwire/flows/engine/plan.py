@@ -16,7 +16,17 @@ from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
-from nightwire.flows.model import ELSE, RETURNS, Edge, EventType, Flow, Stone, router_conditions, transform_of
+from nightwire.flows.model import (
+    ELSE,
+    RETURNS,
+    Edge,
+    EventType,
+    Flow,
+    Stone,
+    compiled,
+    router_conditions,
+    transform_of,
+)
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
 
 LARGEST = MAX_MESSAGE - (1 << 10)
@@ -185,10 +195,11 @@ def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry:
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
-            return Sorter({"": Condition(stone.options["where"], of)}, None, decoder)
+            text = stone.options.get("where") or compiled(stone.options["python"], of)
+            return Sorter({"": Condition(text, of)}, None, decoder, of)
         case "router":
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
-            return Sorter(conditions, ELSE, decoder)
+            return Sorter(conditions, ELSE, decoder, of)
         case "transform":
             return TransformRunner(
                 transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)

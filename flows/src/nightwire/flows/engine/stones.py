@@ -1,13 +1,16 @@
 """What filters, routers and transforms do with events."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nightwire.filters.delivery import TransformWriter
-from nightwire.filters.language import Condition
+from nightwire.filters.language import Condition, Oddities
 from nightwire.filters.model import Transform
 from nightwire.flows.engine.events import Event, Outcome
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError
+
+log = logging.getLogger("nightwire.flows")
 
 
 @dataclass(frozen=True)
@@ -18,14 +21,19 @@ class Sorter:
         conditions: By port.
         rest: The port of all others; None: they go no further.
         decoder: Reads alerts.
+        survey: Whose.
     """
 
     conditions: Mapping[str, Condition]
     rest: str | None
     decoder: AlertDecoder
+    survey: str
+    odd: Oddities = field(default_factory=Oddities)
 
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return the events by port; what is no alert is a fault.
+
+        An alert on which a condition fails does not meet it, as in filters; why is logged once.
 
         Raises:
             RegistryAwayError: Ask again later.
@@ -37,6 +45,8 @@ class Sorter:
                 if isinstance(error, RegistryAwayError):
                     raise error
                 outcome.faults.append((left[at], str(error)))
+            for why in self.odd.of(said, self.survey):
+                log.warning("%s", why)
             outcome.passed[port] = [left[at] for at in sorted(said.passed)]
             left = [one for at, one in enumerate(left) if at not in said.passed and at not in said.errors]
         if self.rest is not None:

@@ -1,4 +1,4 @@
-"""A flow held against its site: topics that there are, schemas of their alerts.  Pure."""
+"""A flow held against its site: topics that there are, schemas of their alerts."""
 
 import re
 from collections import deque
@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
-from nightwire.filters.language import FilterError, compile_sql, missing_names, schema_names
+from nightwire.filters.language import FilterError, Program, compile_sql, missing_names, schema_names
 from nightwire.filters.model import Transform, light_form
-from nightwire.flows.model.flow import ELSE, Edge, Flow, FlowError, Source, Stone
+from nightwire.flows.model.flow import ELSE, TEXT, Edge, Flow, FlowError, Source, Stone
+from nightwire.flows.model.functions import compiled
 from nightwire.flows.model.kinds import ALERTS, JOINS, RETURNS, VOEVENTS, WINDOWS, seconds
 from nightwire.schemas import SchemaError, derived_schema, meant, surveys
 from nightwire.schemas.topics import COMPACTED, DEAD_LETTERS, NameError_, settings
@@ -18,6 +19,7 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 """The known schemas of a survey's alerts, the newest first."""
 
 ONE_LINE = re.compile(r"^line 1: ")
+LINE = re.compile(r"^line (\d+)")
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
 """Topics that are no flow's to write."""
@@ -164,6 +166,15 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
             yield from (
                 f"line {stone.lines.get(key, line)}: {ONE_LINE.sub('', why)}" for why in _faults(text, one)
             )
+    for one in alerts if "python" in stone.options else ():
+        begin = stone.lines.get(f"python{TEXT}", stone.lines.get("python", line))
+        yield from (_moved(why, begin) for why in _faults(stone.options["python"], one, python=True))
+
+
+def _moved(why: str, begin: int) -> str:
+    """Return *why*, said of a text that begins at line *begin*, with the line of the whole."""
+    found = LINE.match(why)
+    return f"line {begin + int(found[1]) - 1}{why[found.end() :]}" if found else f"line {begin}: {why}"
 
 
 def _is_known(given: EventType) -> bool:
@@ -172,7 +183,7 @@ def _is_known(given: EventType) -> bool:
 
 def _conditions(stone: Stone) -> Iterator[tuple[str, str]]:
     """Yield the keys of a stone that ask for fields, and an SQL condition that asks alike."""
-    if stone.kind == "filter":
+    if stone.kind == "filter" and "where" in stone.options:
         yield "where", stone.options["where"]
     elif stone.kind == "router":
         yield from (("by", text) for text in [*router_conditions(stone).values()][:1])
@@ -182,12 +193,10 @@ def _conditions(stone: Stone) -> Iterator[tuple[str, str]]:
         )
 
 
-def _faults(text: str, given: EventType) -> list[str]:
+def _faults(text: str, given: EventType, *, python: bool = False) -> list[str]:
     try:
-        if not given.schemas:
-            compile_sql(text, given.survey)
-            return []
-        return missing_names(text, given.survey, given.schemas)
+        program: Program = compiled(text, given.survey) if python else compile_sql(text, given.survey)
+        return missing_names(program, given.survey, given.schemas)
     except FilterError as error:
         return [str(one) for one in error.reasons]
 
@@ -198,12 +207,25 @@ def _wrong_options(stone: Stone, given: EventType) -> Iterator[str]:
         found = _wrong_window(stone)
     elif stone.kind == "join":
         found = _wrong_join(stone)
+    elif stone.kind == "filter":
+        found = _wrong_filter(stone)
     elif stone.kind == "router":
         found = _wrong_values(stone.options["values"])
     else:
         found = _unknown_fields(stone, given)
     for key, why in found:
         yield f"line {stone.lines.get(key, stone.lines.get('', 1))}: stone {stone.name}: {why}"
+
+
+def _wrong_filter(stone: Stone) -> Iterator[tuple[str, str]]:
+    if ("where" in stone.options) == ("python" in stone.options):
+        yield "", "a filter needs where, a condition, or python, a function keep(alert)"
+
+
+def _wrong_bounds(stone: Stone) -> Iterator[tuple[str, str]]:
+    for key, (_, most) in KEPT.items():
+        if not 0 < stone.options.get(key, 1) <= most:
+            yield key, f"{key} is none of 1 to {most}"
 
 
 def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
@@ -214,6 +236,7 @@ def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
         yield "within", "within is longer than a day"
     if "above" in options and "below" in options:
         yield "below", "above and below: a window has one threshold"
+    yield from _wrong_bounds(stone)
 
 
 def _wrong_join(stone: Stone) -> Iterator[tuple[str, str]]:
@@ -223,6 +246,7 @@ def _wrong_join(stone: Stone) -> Iterator[tuple[str, str]]:
         yield "within", "within is longer than five days"
     if not 0 < stone.options.get("most", 1) <= MOST_HELD:
         yield "most", f"most is none of 1 to {MOST_HELD}"
+    yield from _wrong_bounds(stone)
 
 
 def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
@@ -253,6 +277,8 @@ MOST_JOINED = 5 * DAY
 MOST_VALUES = 100
 """Most ways out of a router, beside the last."""
 JOINED_BY = ("object_id", "id")
+KEPT: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
+"""How many objects a window or a join keeps, and how much of them: by default, and at most."""
 MOST_HELD = 1000
 """Most alerts that a window or a join holds of one object: the newest."""
 

@@ -11,6 +11,8 @@ from nightwire.schemas.topics import flow_queue
 ELSE = "else"
 """The port of a router for what has none of its values."""
 
+TEXT = " text"
+"""Behind a key: the line at which its text of several lines begins."""
 
 ENDS = ("start", "end")
 """Where a topic begins and ends: all other beginnings are times."""

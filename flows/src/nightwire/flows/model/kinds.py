@@ -44,18 +44,20 @@ PATIENCE: Mapping[str, type] = {"give_up": str}
 FUNCTIONS = ("count", "mean", "min", "max", "sum")
 """What a window can compute."""
 NUMBER = (int, float)
+BOUNDS: Mapping[str, type] = {"objects": int, "megabytes": int}
+"""How much a window or a join keeps: what was touched longest ago is let go."""
 
 KINDS: Mapping[str, Kind] = {
-    "filter": Kind({"where": str}, looks=ALERTS_ALONE),
+    "filter": Kind(takes={"where": str, "python": str}, looks=ALERTS_ALONE),
     "transform": Kind(takes={"drop": list, "means": list, "lite": bool}, looks=ALERTS_ALONE),
     "router": Kind({"by": str, "values": list}, looks=ALERTS_ALONE),
     "split": Kind(),
     "window": Kind(
         {"within": str, "function": str},
-        {"by": str, "value": str, "above": NUMBER, "below": NUMBER},
+        {"by": str, "value": str, "above": NUMBER, "below": NUMBER, **BOUNDS},
         looks=ALERTS_ALONE,
     ),
-    "join": Kind({"within": str}, {"by": str, "most": int}, frozenset({ALERTS, RETURNS})),
+    "join": Kind({"within": str}, {"by": str, "most": int, **BOUNDS}, frozenset({ALERTS, RETURNS})),
     "topic": Kind({"topic": str}, terminal=True),
     "webhook": _outside({"url": str}, secret=str),
     "slack": _outside({"url": str, "text": str}),

@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from nightwire.consumers.source import parse_since
-from nightwire.flows.model.flow import ENDS, Edge, Flow, FlowError, Source, Stone
+from nightwire.flows.model.flow import ENDS, TEXT, Edge, Flow, FlowError, Source, Stone
 from nightwire.flows.model.kinds import KINDS, SHARED, wrong_option
 from nightwire.schemas import meant
 from nightwire.schemas.topics import NAME
@@ -15,6 +15,7 @@ from nightwire.schemas.topics import NAME
 SURVEY_TOPIC = re.compile(r"alerts\.(.+)")
 HEADER = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
 KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*=")
+LONG = re.compile(r"\s*('''|\"\"\")")
 MAX_TEXT = 256 << 10
 """Longest text. [byte]"""
 MOST = 100
@@ -31,13 +32,18 @@ class Lines(dict[tuple[str, str], int]):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        table = ""
-        for number, line in enumerate(text.splitlines(), 1):
-            if found := HEADER.match(line):
+        table = within = ""
+        for number, line in enumerate(text.split("\n"), 1):
+            if within:  # what looks like a key there is none
+                within = "" if within in line else within
+            elif found := HEADER.match(line):
                 table = re.sub(r"[\"'\s]", "", found[1])
                 self[table, ""] = number
             elif found := KEY.match(line):
                 self.setdefault((table, found[1]), number)
+                if opened := LONG.match(line, found.end()):
+                    within = "" if opened[1] in line[opened.end() :] else opened[1]
+                    self.setdefault((table, found[1] + TEXT), number + (not line[opened.end() :].strip()))
 
     def of(self, table: str, key: str = "") -> int:
         """Return the line of a key, else of its table, else 1."""

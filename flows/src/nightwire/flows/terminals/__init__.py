@@ -74,7 +74,9 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
             texts = {"subject": given.get("subject"), "template": given.get("text")}
-            return Mail(to, **{name: text for name, text in texts.items() if text})
+            return Mail(
+                to, owner=given.get("owner", ""), **{name: text for name, text in texts.items() if text}
+            )
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 

@@ -1,11 +1,14 @@
 """E-mail: an event is a message, whose id is the event's."""
 
 import os
+import re
 import smtplib
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from email.message import EmailMessage
@@ -16,10 +19,48 @@ from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
 
 SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
 """Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""
+ALLOWED = "NIGHTWIRE_FLOW_MAIL_TO"
+"""Variable: domains and addresses, by commas, that owners' flows may mail; others mail anybody."""
+MOST_IN_AN_HOUR = 100
+"""Most messages of all flows of an owner from one worker: others wait, as where nobody answers."""
+ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 TIMEOUT = 20.0
 """Longest wait for a byte. [s]"""
 LONGEST = 60.0
 """Longest time for a message and its answers, as a whole. [s]"""
+
+
+def may_be_mailed(to: str, allowed: str) -> bool:
+    """Return whether *to* is one plain address that *allowed* names, or whose domain."""
+    known = {one.strip().lower() for one in allowed.split(",") if one.strip()}
+    found = ADDRESS.fullmatch(to)
+    return found is not None and not known.isdisjoint({to.lower(), found[1].lower()})
+
+
+class Quota:
+    """Counts what each owner sends within an hour."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock, self._sent = clock, threading.Lock(), dict[str, deque[float]]()
+
+    def take(self, owner: str) -> None:
+        """Count a message of *owner*; of nobody where he is an operator.
+
+        Raises:
+            Unavailable: He has sent too many.
+        """
+        with self._lock:
+            sent, now = self._sent.setdefault(owner, deque()), self._clock()
+            while sent and sent[0] <= now - 3600:
+                sent.popleft()
+            if owner and len(sent) >= MOST_IN_AN_HOUR:
+                raise Unavailable(f"the flows of {owner} have sent {MOST_IN_AN_HOUR} messages within an hour")
+            if owner:
+                sent.append(now)
+
+
+QUOTA = Quota()
+"""That of this process."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +71,13 @@ class Mail:
         to: Their addresses.
         subject: With fields, as ``${object}``.
         template: The text, with fields; empty for JSON.
+        owner: Whose quota it takes; empty for none.
     """
 
     to: Sequence[str]
     subject: str = "nightwire: ${id}"
     template: str = ""
+    owner: str = ""
 
     def deliver(self, event: EventView) -> None:
         """Send *event*.
@@ -43,6 +86,7 @@ class Mail:
             Unavailable: It was not taken; asking again may help.
             Refused: It will never be.
         """
+        QUOTA.take(self.owner)
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with _Bounded(host, int(port)) as server:

@@ -8,6 +8,7 @@ from typing import Any
 from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.names.schema_fields import schema_fields
 from nightwire.filters.language.operations import CANONICAL
+from nightwire.filters.language.program import Program
 from nightwire.filters.language.sql import compile_sql
 from nightwire.schemas import AlertView, Point, survey
 from nightwire.schemas.survey_model import MATCH_MARK
@@ -62,18 +63,19 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
             yield f"line {line}: alerts of {of} have no field {path}{_near(path, told)}"
 
 
-def missing_names(text: str, of_survey: str, schemas: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the objections to an SQL condition's fields that no schema of a survey has.
+def missing_names(text: str | Program, of_survey: str, schemas: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the objections to a condition's fields that no schema of a survey has.
 
     Args:
-        text: What stands behind WHERE.
+        text: What stands behind WHERE; or a function of Python, compiled.
         of_survey: Name of the survey.
         schemas: Those of its alerts, the newest first; no more are taken than are needed.
 
     Raises:
         FilterError: It is no condition.
     """
-    asked = asked_fields("", (), compile_sql(text, of_survey))
+    program = compile_sql(text, of_survey) if isinstance(text, str) else text
+    asked = asked_fields("", (), program)
     versions: list[SchemaNames] = []
     found: list[str] = []
     for schema in schemas:

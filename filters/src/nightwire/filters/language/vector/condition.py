@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nightwire.filters.language.program import Program
 from nightwire.filters.language.source import FilterError
 from nightwire.filters.language.sql import compile_sql
 from nightwire.filters.language.vector.evaluate import Verdicts, evaluate
@@ -80,10 +81,10 @@ class Oddities:
 
 
 class Condition:
-    """An SQL condition on the alerts of a survey, which says what a filter of the same text says.
+    """A condition on the alerts of a survey, which says what a filter of the same text says.
 
     Args:
-        text: What stands behind WHERE.
+        text: What stands behind WHERE; or a function of Python, compiled.
         of_survey: Name of the survey.
 
     Raises:
@@ -91,9 +92,9 @@ class Condition:
         SchemaError: Nobody has described that survey.
     """
 
-    def __init__(self, text: str, of_survey: str) -> None:
+    def __init__(self, text: str | Program, of_survey: str) -> None:
         self._survey = survey(of_survey)
-        self._program = compile_sql(text, self._survey)
+        self._program = compile_sql(text, self._survey) if isinstance(text, str) else text
         if any(name.startswith(MATCH_MARK) for name in self._program.names):
             raise FilterError(NO_CATALOGUES)
         self._own = [name for name in self._program.names if not name.endswith("?")]
