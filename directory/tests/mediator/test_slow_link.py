@@ -10,7 +10,9 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
+from nightwire.directory.mediator.keeping import Keeper
 from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import OWED, settings
 
 pytestmark = pytest.mark.kafka
@@ -157,6 +159,20 @@ def test_what_follows_at_once_is_bounded_though_alerts_are_larger_than_before(
 
     assert client.until(over) == [(0, offset) for offset in range(count)]
     assert max(sizes) <= 16
+
+
+def test_who_took_a_partition_last_keeps_what_it_is_owed(kafka: str, fresh_topic: Topic) -> None:
+    """A directory that was stopped, and goes on, does not write over what is known since."""
+    topic, name = fresh_topic(), group()
+    ensure_topics(kafka, [settings(OWED)])
+    before, after, block = Keeper(kafka, name, topic), Keeper(kafka, name, topic), ((topic, 0), 0)
+    before.take([0])
+    before.keep({block: b"\4"})
+    assert after.take([0]) == {block: b"\4"}
+    after.keep({block: b"\4\4"})
+    with pytest.raises(RefusedError):
+        before.keep({block: None})
+    assert Keeper(kafka, name, topic).take([]) == {block: b"\4\4"}
 
 
 @pytest.mark.proof
