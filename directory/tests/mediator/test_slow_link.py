@@ -1,16 +1,21 @@
 """A group behind a slow link: what it did not get whole is owed until it did, or it expires."""
 
 import os
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
+from directory.tests.serve.served import Directory
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
+from nightwire.directory.mediator.keeping import Keeper
 from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import OWED, settings
 
 pytestmark = pytest.mark.kafka
@@ -32,18 +37,18 @@ class Client:
 
     def __init__(self, here: Any, topic: str, group: str, member: str = "") -> None:
         said = f"group={group}&member={member}&as=json&stamps=false&slow={LIMIT}&timeout=0.2&bytes=400000"
-        self.http, self._next = here.http, f"/topics/{topic}/records?{said}"
+        self.http, self.question = here.http, f"/topics/{topic}/records?{said}"
 
     def ask(self) -> tuple[list[tuple[int, int]], httpx.Response]:
         """Return partition and offset of the next records, and the answer."""
-        answer = self.http.get(self._next)
+        answer = self.http.get(self.question)
         assert answer.is_success, answer.text
         self._answered = answer.links["next"]["url"]
         return [(one["partition"], one["offset"]) for one in answer.json()], answer
 
     def go_on(self) -> None:
         """Have what was answered."""
-        self._next = self._answered
+        self.question = self._answered
 
     def until(self, enough: Callable[[httpx.Response], bool], pause: float = 0.0) -> list[tuple[int, int]]:
         """Return all records that come until an answer is *enough*; each takes *pause*. [s]"""
@@ -157,6 +162,43 @@ def test_what_follows_at_once_is_bounded_though_alerts_are_larger_than_before(
 
     assert client.until(over) == [(0, offset) for offset in range(count)]
     assert max(sizes) <= 16
+
+
+def test_who_took_a_partition_last_keeps_what_it_is_owed(kafka: str, fresh_topic: Topic) -> None:
+    """A directory that was stopped, and goes on, does not write over what is known since."""
+    topic, name = fresh_topic(), group()
+    ensure_topics(kafka, [settings(OWED)])
+    before, after, block = Keeper(kafka, name, topic), Keeper(kafka, name, topic), ((topic, 0), 0)
+    before.take([0])
+    before.keep({block: b"\4"})
+    assert after.take([0]) == {block: b"\4"}
+    after.keep({block: b"\4\4"})
+    with pytest.raises(RefusedError):
+        before.keep({block: None})
+    assert Keeper(kafka, name, topic).take([]) == {block: b"\4\4"}
+
+
+@pytest.mark.proof
+@pytest.mark.slow
+def test_a_directory_that_was_stopped_for_longer_than_its_session_writes_nothing(
+    here: Any, kafka: str, fresh_topic: Topic, tmp_path: Path
+) -> None:
+    """What it is told after that was paid is known already, and the rest, too."""
+    topic, name, count = fresh_topic(), group(), 120
+    fill(kafka, topic, count)
+    stopped = Directory.on(kafka, tmp_path)
+    client = Client(stopped, topic, name)
+    found = client.until(skips, pause=LIMIT)
+    found += client.until(follows)
+    stopped.child.send_signal(signal.SIGSTOP)
+    other = Client(here, topic, name)
+    other.question = client.question
+    found += other.until(settled)
+    stopped.child.send_signal(signal.SIGCONT)
+    answer = stopped.http.get(client.question)
+    stopped.stop()
+    assert Keeper(kafka, name, topic).take([]) == {}, answer.text
+    assert sorted(found) == [(0, offset) for offset in range(count)]
 
 
 @pytest.mark.proof

@@ -13,7 +13,6 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from nightwire.core.congestion import (
-    BLOCK,
     Batch,
     Block,
     Handler,
@@ -27,19 +26,14 @@ from nightwire.core.congestion import (
     ranges,
 )
 from nightwire.core.kafka import (
-    DeliveryError,
     MissingError,
     RecordFetcher,
-    Writer,
     ensure_topics,
-    producer,
-    read_to_end,
     watermarks,
 )
 from nightwire.directory.mediator.entering import TIMEOUT, refusal
+from nightwire.directory.mediator.keeping import Keeper
 from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
-from nightwire.schemas import SchemaError
-from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import OWED, settings
 
@@ -96,8 +90,9 @@ class SlowLinkSession(Session):
         count: Callable[[str, int], None],
         share: Callable[[int], int],
     ) -> None:
-        self._bootstrap, self._count, self._share = bootstrap, count, share
+        self._count, self._share = count, share
         self._link = Link(Ladder(limit), handler)
+        self._keeper = Keeper(bootstrap, group, topic)
         self._fetcher = RecordFetcher(bootstrap, client)
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
@@ -114,7 +109,6 @@ class SlowLinkSession(Session):
                 ensure_topics(bootstrap, [settings(OWED)])
             except KafkaException as error:
                 raise refusal(error.args[0], OWED) from error
-            self._writer = Writer(producer(bootstrap))
             failed.pop_all()
 
     @property
@@ -282,24 +276,13 @@ class SlowLinkSession(Session):
         Raises:
             RefusedError: Kafka does not take it; nothing goes out that it does not know of.
         """
-        about = {"group": self.group, "topic": self.topic}
-        kept: dict[str, bytes | None] = {}
-        for ((_, partition), first), sent in self._link.owed.changes():
-            said = {**about, "partition": partition, "first": first, "sent": sent}
-            key = f"{self.group}|{self.topic}|{partition}|{first}"
-            kept[key] = None if sent is None else RECORD.encode(said)
-        try:
-            for key, value in kept.items():
-                self._writer.write(OWED, value, key=key.encode(), partition=0)
-            self._writer.flush()
-        except DeliveryError as error:
-            raise RefusedError(503, str(error)) from error
+        self._keeper.keep(dict(self._link.owed.changes()))
 
     def _given(self, consumer: Consumer, given: list[TopicPartition]) -> None:
         """Begin where the group was, with what it is owed of before."""
         super()._given(consumer, given)
         try:
-            known = owed_by(self._bootstrap, self.group, self.topic)
+            known = self._keeper.take(one.partition for one in given)
             held = consumer.committed(given, timeout=TIMEOUT)
         except KafkaException as error:  # what escapes from a callback would be no exception
             self._unknown = error.args[0].str()
@@ -322,31 +305,13 @@ class SlowLinkSession(Session):
 
     def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         super()._taken(consumer, taken)
+        self._keeper.leave(one.partition for one in taken)
         for partition in (one.partition for one in taken):
             self._answered.pop(partition, None)
             self._ours.discard(partition)
             self._behind.discard(partition)
             self._link.leave((self.topic, partition))
             self._link.owed.forget((self.topic, partition))
-
-
-def owed_by(bootstrap: str, group: str, topic: str) -> dict[Block, bytes]:
-    """Return what *group* is owed of *topic*, as it was kept."""
-    found: dict[Block, bytes] = {}
-    for message in read_to_end(bootstrap, [OWED]):
-        where, _, first = (message.key() or b"").decode(errors="replace").rpartition("|")
-        asked, _, partition = where.rpartition("|")
-        if asked != f"{group}|{topic}" or not (partition.isdecimal() and first.isdecimal()):
-            continue
-        block = (topic, int(partition)), int(first)
-        if (value := message.value()) is None:
-            found.pop(block, None)
-            continue
-        try:
-            found[block] = RECORD.decode(value)["sent"]
-        except SchemaError as error:
-            log.warning("%s: what group %s is owed cannot be read: %s", OWED, group, error)
-    return {block: sent for block, sent in found.items() if block[1] % BLOCK == 0}
 
 
 def _pieces(wanted: Mapping[Place, Sent]) -> Iterator[tuple[Partition, range]]:

@@ -80,6 +80,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         *_topics([READ], FILTERS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
+        (TRANSACTION, f"{OWED}-*", [WRITE]),
     ],
     "portal": [
         *_topics([READ], "alerts.*", "filter.*", "returns.*", "seen.*", VOEVENTS, ACCOUNTS, DEAD_LETTERS),

@@ -1,0 +1,105 @@
+"""What slow links are owed, in the topic `owed`: written by who took a partition last, alone."""
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import KafkaException, Producer
+
+from nightwire.core.congestion import BLOCK, Block
+from nightwire.core.kafka import producer, read_to_end
+from nightwire.directory.mediator.entering import refusal
+from nightwire.schemas import SchemaError
+from nightwire.schemas.records import OWED as RECORD
+from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import OWED
+
+log = logging.getLogger("nightwire.directory")
+
+PATIENCE = 30.0
+"""Longest wait for Kafka. [s]"""
+LONGEST_TRANSACTION = 10_000
+"""A transaction whose directory was stopped is ended after so long: till then nobody reads what
+was written behind it. [ms]"""
+
+
+class Keeper:
+    """Keeps what *group* is owed of *topic*, in a transaction a time.
+
+    Each partition has a transactional id: by it Kafka refuses whoever had the partition before, as
+    a directory that was stopped for longer than its session and goes on.
+
+    Args:
+        bootstrap: Kafka's address.
+        group: Who is owed.
+        topic: What of.
+    """
+
+    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+        self._bootstrap, self._group, self._topic = bootstrap, group, topic
+        self._producers: dict[int, Producer] = {}
+
+    def take(self, partitions: Iterable[int]) -> dict[Block, bytes]:
+        """Keep *partitions* from here on; return what is owed of the topic.
+
+        Raises:
+            KafkaException: Kafka does not answer, or refuses.
+        """
+        for one in partitions:
+            client = producer(
+                self._bootstrap,
+                transactional_id=f"{OWED}-{self._group}|{self._topic}|{one}",
+                transaction_timeout_ms=LONGEST_TRANSACTION,
+                delivery_timeout_ms=LONGEST_TRANSACTION,
+                linger_ms=0,
+            )
+            client.list_topics(timeout=PATIENCE)  # without a connection it would ask again later
+            client.init_transactions(PATIENCE)
+            self._producers[one] = client
+        return self._known()
+
+    def leave(self, partitions: Iterable[int]) -> None:
+        """Keep *partitions* no more."""
+        for one in partitions:
+            self._producers.pop(one, None)
+
+    def keep(self, blocks: Mapping[Block, bytes | None]) -> None:
+        """Write *blocks*; None where nothing is owed any more.
+
+        Raises:
+            RefusedError: Kafka does not take them, or another directory has the partition now.
+        """
+        for one in sorted({partition for (_, partition), _ in blocks}):
+            mine = {first: sent for ((_, where), first), sent in blocks.items() if where == one}
+            try:
+                self._write(one, mine)
+            except KeyError as error:
+                raise RefusedError(409, f"partition {one} of {self._topic} is read elsewhere") from error
+            except KafkaException as error:
+                raise refusal(error.args[0], OWED) from error
+
+    def _write(self, partition: int, blocks: Mapping[int, bytes | None]) -> None:
+        client, said = self._producers[partition], {"group": self._group, "topic": self._topic}
+        client.begin_transaction()
+        for first, sent in blocks.items():
+            value = sent and RECORD.encode({**said, "partition": partition, "first": first, "sent": sent})
+            key = f"{self._group}|{self._topic}|{partition}|{first}"
+            client.produce(OWED, value, key.encode(), partition=0)
+        client.commit_transaction(PATIENCE)
+
+    def _known(self) -> dict[Block, bytes]:
+        """Return what is owed, as it was kept; transactions that are open are waited for."""
+        found: dict[Block, bytes] = {}
+        for message in read_to_end(self._bootstrap, [OWED], settled=True):
+            where, _, first = (message.key() or b"").decode(errors="replace").rpartition("|")
+            asked, _, partition = where.rpartition("|")
+            if asked != f"{self._group}|{self._topic}" or not (partition.isdecimal() and first.isdecimal()):
+                continue
+            block = (self._topic, int(partition)), int(first)
+            if (value := message.value()) is None:
+                found.pop(block, None)
+                continue
+            try:
+                found[block] = RECORD.decode(value)["sent"]
+            except SchemaError as error:
+                log.warning("%s: what group %s is owed cannot be read: %s", OWED, self._group, error)
+        return {block: sent for block, sent in found.items() if block[1] % BLOCK == 0}
