@@ -114,8 +114,8 @@ ORDER = {
     ],
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
-        "account matches model pictures skymaps",
-        "archive filters gate",
+        "account matches model pictures",
+        "archive filters gate skymaps",
         "night records",
         "exports following",
         "serve",
