@@ -25,7 +25,9 @@ def blob(order: int, cells: Any = None) -> NDArray[np.float64]:
 
 def file_of(columns: dict[str, Any], **cards: Any) -> bytes:
     """Return a FITS file with a table of *columns*."""
-    made = [fits.Column(name, {"i": "K", "f": "D"}[one.dtype.kind], array=one) for name, one in columns.items()]
+    made = [
+        fits.Column(name, {"i": "K", "f": "D"}[one.dtype.kind], array=one) for name, one in columns.items()
+    ]
     table = fits.BinTableHDU.from_columns(made)
     table.header.update({"PIXTYPE": "HEALPIX", **cards})
     file = io.BytesIO()
@@ -48,5 +50,9 @@ def multi_order() -> bytes:
     fine = (coarse[near, None] * 256 + np.arange(256)).ravel()
     uniq = np.concatenate([coarse[~near] + (4 << 6), fine + (4 << 14)])
     density = np.concatenate([blob(3, coarse[~near]), blob(7, fine)])
-    area = np.concatenate([np.full((~near).sum(), 4 * np.pi / (12 << 6)), np.full(len(fine), 4 * np.pi / (12 << 14))])
-    return file_of({"UNIQ": uniq, "PROBDENSITY": density / (density * area).sum()}, ORDERING="NUNIQ", COORDSYS="C")
+    area = np.concatenate(
+        [np.full((~near).sum(), 4 * np.pi / (12 << 6)), np.full(len(fine), 4 * np.pi / (12 << 14))]
+    )
+    return file_of(
+        {"UNIQ": uniq, "PROBDENSITY": density / (density * area).sum()}, ORDERING="NUNIQ", COORDSYS="C"
+    )

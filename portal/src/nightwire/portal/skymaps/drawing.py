@@ -51,7 +51,7 @@ class DrawnSkymap:
     def says(self) -> str:
         """How large the regions are."""
         sizes = zip(LEVELS, self.areas, strict=True)
-        return ", ".join(f"{level:.0%} within {area:,.{area < 10}f} deg²" for level, area in sizes)
+        return ", ".join(f"{level:.0%} within {area:,.{int(area < 10)}f} deg²" for level, area in sizes)
 
     def as_json(self) -> dict[str, object]:
         """Return it as JSON has it, without the picture."""

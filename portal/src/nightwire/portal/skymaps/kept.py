@@ -2,6 +2,7 @@
 
 import ipaddress
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Collection
@@ -26,6 +27,8 @@ AGAIN = 300.0
 """After no answer, time in which nobody is asked again. [s]"""
 LONGEST = 2000
 """Longest URL. [character]"""
+FETCHING = "its skymap is being fetched"
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z_.-]+))(?::(\d{1,5}))?")
 PORTS = {"http": 80, "https": 443}
 
 
@@ -92,7 +95,7 @@ class Skymaps:
             if found is not None and time.monotonic() < found.until:
                 raise RefusedError(found.status, found.why)
             self._order(url)
-        raise RefusedError(503, "its skymap is being fetched")
+        raise RefusedError(503, FETCHING)
 
     def _order(self, url: str) -> None:
         """Let *url* be fetched behind those that wait.
@@ -153,11 +156,10 @@ def fetched(url: str) -> bytes:
 
 def _host(text: str) -> tuple[str, int | None]:
     """Return name and port of HOST or HOST:PORT."""
-    with suppress(httpx.InvalidURL):
-        url = httpx.URL(f"any://{text}")
-        if url.host and not url.userinfo and url.raw_path in (b"", b"/") and "/" not in text:
-            return url.host, url.port
-    raise HostError(f"{text[:80]!r} is no HOST or HOST:PORT")
+    found = HOST.fullmatch(text.lower())
+    if found is None or int(found[3] or 0) > 65_535:
+        raise HostError(f"{text[:80]!r} is no HOST or HOST:PORT, such as gracedb.ligo.org")
+    return found[1] or found[2], int(found[3]) if found[3] else None
 
 
 def _is_number(host: str) -> bool:

@@ -5,6 +5,7 @@ https://emfollow.docs.ligo.org/userguide/tutorial/multiorder_skymaps.html
 """
 
 import io
+import re
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ ORDER = 7
 """Of a flat map's finest cells, 27 arcmin wide: finer ones are added up."""
 DEEPEST = 29
 """Order of the finest HEALPix cells."""
+COUNTS, MOST = re.compile(rb"(?:NAXIS   |TFIELDS )= *(\d+)"), 999
+"""Cards of a header, and the largest number that FITS 4.0 (4.4.1, 7.3.1) lets them have."""
 SQUARE_DEGREES = 41_252.96
 """Of the whole sky."""
 LEVELS = 0.5, 0.9
@@ -93,6 +96,8 @@ def _cells(file: bytes) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
 
     if not file.startswith(b"SIMPLE  ="):
         raise SkymapError("it is no FITS file")
+    if any(int(one[1]) > MOST for one in COUNTS.finditer(file)):  # astropy would count that far
+        raise SkymapError(f"its header promises more than {MOST} axes or columns")
     with warnings.catch_warnings():  # headers of strangers
         warnings.simplefilter("ignore")
         try:
@@ -143,9 +148,7 @@ def _numbers(table: Any, name: str, kind: type[Any]) -> NDArray[Any]:
     return found.ravel().astype(kind)
 
 
-def _flat(
-    values: NDArray[np.float64], header: Any
-) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
+def _flat(values: NDArray[np.float64], header: Any) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
     """Return the cells of a flat map; those finer than `ORDER` are added up."""
     import healpy
 
