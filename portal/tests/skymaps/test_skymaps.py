@@ -1,4 +1,4 @@
-"""Skymaps of strangers: drawn where they can be, refused where not, fetched only where it is allowed."""
+"""Skymaps of strangers: drawn where they can be, else refused; fetched where it is allowed."""
 
 import gzip
 import io
@@ -206,9 +206,11 @@ def test_what_a_host_answers_is_drawn_or_refused_by_name(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     "url",
     [
-        "http://127.0.0.1:{other}/", "http://127.0.0.1/", "http://localhost:{port}/", "https://127.0.0.1:{other}/",
-        "http://example.org/", "file:///etc/passwd", "ftp://127.0.0.1:{port}/", "env:NIGHTWIRE_FLOW_X", "", "//",
-        "http://127.0.0.1:{port}@10.0.0.1/", "http://[::ffff:127.0.0.1]:{port}/", "http://127.0.0.1:{port}/" + "x" * 2000,
+        "http://127.0.0.1:{other}/", "http://127.0.0.1/", "https://127.0.0.1:{other}/",
+        "http://localhost:{port}/", "http://example.org/", "file:///etc/passwd",
+        "ftp://127.0.0.1:{port}/", "env:NIGHTWIRE_FLOW_X", "", "//",
+        "http://127.0.0.1:{port}@10.0.0.1/", "http://[::ffff:127.0.0.1]:{port}/",
+        "http://127.0.0.1:{port}/" + "x" * 2000,
     ],
 )  # fmt: skip
 def test_only_hosts_that_the_operator_named_are_asked(url: str) -> None:

@@ -62,7 +62,7 @@ def portal() -> None:
     "--skymaps-from",
     metavar="HOST[:PORT]",
     multiple=True,
-    help="Fetch and draw skymaps that VOEvents name there, such as gracedb.ligo.org; repeatable.  [default: none]",
+    help="Fetch and draw skymaps that VOEvents name there; repeatable.  [default: none]",
 )
 @click.option(
     "--archive",

@@ -1,7 +1,7 @@
 """Where requests may go: a host is resolved once, judged, and connected to as judged.
 
-Whoever may write a URL could else make a process of ours ask what only its own network may ask (server-side
-request forgery).  Redirects are not followed for the same reason.
+Whoever may write a URL could else make a process of ours ask what only its own network may ask
+(server-side request forgery).  Redirects are not followed for the same reason.
 """
 
 import ipaddress

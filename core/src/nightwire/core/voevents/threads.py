@@ -38,8 +38,10 @@ class Post:
 def post(record: Mapping[str, Any]) -> Post:
     """Return what a thread shows of a record of `voevents`."""
     cited = tuple((one["cite"], one["ivorn"]) for one in record["citations"])
-    named = (record[name] for name in ("ivorn", "version", "role", "received"))
-    return Post(*named, cited, _position(record), skymap_url(record))
+    return Post(
+        record["ivorn"], record["version"], record["role"], record["received"], cited,
+        _position(record), skymap_url(record),
+    )  # fmt: skip
 
 
 def skymap_url(record: Mapping[str, Any]) -> str:

@@ -115,7 +115,7 @@ def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]
 
 
 async def skymap(portal: Portal, http: Request) -> Response:
-    """Tell the regions of the skymap that a VOEvent names [deg², deg]; ``?format=png`` draws them."""
+    """Tell the regions of the skymap that a VOEvent names; ``?format=png`` draws them."""
     event = await portal.alert(await _place(portal, http))
     url = skymap_url(event.alert) if event.topic == VOEVENTS else ""
     if not url:

@@ -148,7 +148,7 @@ def _event(portal: Portal, shown: Row, alert: ReceivedAlert) -> dict[str, Any]:
 
 
 def place_on_sky(portal: Portal, row: Row, event: Post) -> dict[str, str]:
-    """Return what is drawn of where an event was, and said of its skymap, which may have to come."""
+    """Return what is drawn of where an event was, and said of its skymap."""
     found = dict.fromkeys(("circle", "map", "to_come", "said"), "")
     if event.position is not None:
         ra, dec, error = event.position

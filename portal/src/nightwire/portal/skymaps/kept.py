@@ -1,4 +1,4 @@
-"""Skymaps by their URLs, which strangers wrote: fetched one at a time, from hosts that are allowed."""
+"""Skymaps by URLs that strangers wrote: fetched one at a time, from hosts that are allowed."""
 
 import ipaddress
 import logging

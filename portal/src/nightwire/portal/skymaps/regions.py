@@ -102,18 +102,18 @@ def _cells(file: bytes) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         warnings.simplefilter("ignore")
         try:
             with fits.open(io.BytesIO(file), memmap=False, disable_image_compression=True) as units:
-                table = next((one for one in islice(units, UNITS) if _is_map(one)), None)
-                if table is None:
-                    raise SkymapError("it has no table of HEALPix cells")
-                return _read(table, len(file))
+                return _read(_table(units), len(file))
         except SkymapError:
             raise
         except Exception as error:  # astropy raises whatever a stranger's header leads to
             raise SkymapError(f"it cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _is_map(unit: Any) -> bool:
-    return str(unit.header.get("PIXTYPE", "")).strip() == "HEALPIX" and "TFIELDS" in unit.header
+def _table(units: Any) -> Any:
+    for one in islice(units, UNITS):
+        if str(one.header.get("PIXTYPE", "")).strip() == "HEALPIX" and "TFIELDS" in one.header:
+            return one
+    raise SkymapError("it has no table of HEALPix cells")
 
 
 def _read(table: Any, size: int) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
@@ -180,7 +180,8 @@ def _checked(
 
 def _orders(uniq: NDArray[Any]) -> NDArray[np.int64]:
     """Return the order of each cell; exact, as the mantissas of floats are not."""
-    return np.searchsorted(4 ** np.arange(1, DEEPEST + 2, dtype=np.int64), uniq.astype(np.int64), "right") - 1
+    least = 4 ** np.arange(1, DEEPEST + 2, dtype=np.int64)
+    return np.asarray(np.searchsorted(least, uniq.astype(np.int64), "right") - 1)
 
 
 def _centre(uniq: Any) -> tuple[float, float]:
