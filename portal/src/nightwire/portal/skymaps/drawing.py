@@ -1,4 +1,4 @@
-"""A skymap drawn in a process of its own: bounded in time and memory, whatever its header claims."""
+"""A skymap drawn in a process of its own, bounded in time and memory."""
 
 import base64
 import io

@@ -74,8 +74,8 @@ class Skymaps:
         name = f"[{where.host}]" if ":" in where.host else where.host
         named = f"{name}:{where.port}" if where.port else name
         return (
-            f"its skymap is not drawn: the operator allows {named[:200]} by "
-            f"nightwire portal serve --skymaps-from {named[:200]}"
+            f"its skymap is not drawn: nightwire portal serve --skymaps-from {named[:200]} "
+            "lets it be fetched; that is for the operator to say"
         )
 
     def get(self, url: str) -> DrawnSkymap:
