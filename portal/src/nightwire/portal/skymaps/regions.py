@@ -145,7 +145,7 @@ def _numbers(table: Any, name: str, kind: type[Any]) -> NDArray[Any]:
     found = table.data[name]
     if found.dtype.kind not in "iuf":
         raise SkymapError(f"its column {name[:40]!r} holds no numbers")
-    return found.ravel().astype(kind)
+    return np.asarray(found.ravel(), kind)
 
 
 def _flat(values: NDArray[np.float64], header: Any) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
