@@ -57,7 +57,7 @@ ORDER = {
         "commands",
     ],
     "core": [
-        "runtime",
+        "outside runtime",
         "kafka",
         "accounting catalogues datagrams presence voevents",
         "channels cli congestion subscriptions",
@@ -115,7 +115,7 @@ ORDER = {
     "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
     "portal": [
         "account matches model pictures",
-        "archive filters gate",
+        "archive filters gate skymaps",
         "night records",
         "exports following",
         "serve",
@@ -140,12 +140,12 @@ MAX_ENTRIES = 12
 """Modules and sub-packages that a folder may hold beside its ``__init__``."""
 
 MORE_ENTRIES = {
-    "core/src/nightwire/core": 15,
+    "core/src/nightwire/core": 16,
     "schemas/src/nightwire/schemas": 13,
     "filters/src/nightwire/filters": 14,
     "gateway-vtp/src/nightwire/gateway": 13,
     "multicast/src/nightwire/multicast": 15,
-    "portal/src/nightwire/portal": 13,
+    "portal/src/nightwire/portal": 14,
     "benchmarks/src/nightwire/benchmarks/scenarios": 18,
 }
 """Rooms that the design gives more sub-packages than that."""

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook as StandardWebhook
 
 from flows.tests.receivers import Dripping, Tom, receiver, serving
 from flows.tests.running import alert
+from nightwire.core.outside import http, pinned
 from nightwire.core.runtime import free_port
 from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
@@ -23,13 +24,11 @@ from nightwire.flows.terminals import (
     Limits,
     Refused,
     Unavailable,
-    http,
     mail,
     open_terminal,
     view,
     vtp,
 )
-from nightwire.flows.terminals.address import pinned
 from nightwire.flows.terminals.mail import MOST_IN_AN_HOUR, Quota
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 

@@ -28,6 +28,7 @@ from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
 from nightwire.portal.serve.live import Streams
+from nightwire.portal.skymaps import Skymaps
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
@@ -147,6 +148,7 @@ def serving(
     archive: str = "",
     directory: str = "",
     catalogues: CatalogueStore | None = None,
+    skymaps: Skymaps | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
     where, stamps, port = (
@@ -160,7 +162,7 @@ def serving(
     actions = FilterActions(where, gate.access, "secret")
     portal = Portal(
         recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", actions,
-        limit or RateLimit(), night=Night(where), catalogues=catalogues,
+        limit or RateLimit(), night=Night(where), catalogues=catalogues, skymaps=skymaps or Skymaps(),
     )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)

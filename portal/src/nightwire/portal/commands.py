@@ -59,6 +59,12 @@ def portal() -> None:
     help="Alerts of each topic to begin with.",
 )
 @click.option(
+    "--skymaps-from",
+    metavar="HOST[:PORT]",
+    multiple=True,
+    help="Fetch and draw skymaps that VOEvents name there; repeatable.  [default: none]",
+)
+@click.option(
     "--archive",
     metavar="URL",
     default="",
@@ -76,6 +82,7 @@ def serve(
     tls: str | None,
     tls_cert: Path | None,
     tls_key: Path | None,
+    skymaps_from: tuple[str, ...],
     **more: Any,
 ) -> None:
     """Serve the pages and the API, until SIGTERM or Ctrl-C.
@@ -83,13 +90,19 @@ def serve(
     \b
     Examples:
       nightwire portal serve --port 8084
+      nightwire portal serve --skymaps-from gracedb.ligo.org
       nightwire portal serve --public --tls 0.0.0.0:8444 --tls-cert site.pem
     """
     from nightwire.core.runtime import find_endpoints, setup_logging
     from nightwire.portal.serve.server import Settings
     from nightwire.portal.serve.server import serve as run
+    from nightwire.portal.skymaps import HostError, Skymaps
     from nightwire.schemas.serving import tls_door
 
     setup_logging("nightwire.portal")
     where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
-    run(Settings(where, door=door, **more))
+    try:
+        skymaps = Skymaps(skymaps_from)
+    except HostError as error:
+        raise click.BadParameter(str(error), param_hint="--skymaps-from") from error
+    run(Settings(where, door=door, skymaps=skymaps, **more))

@@ -1,10 +1,15 @@
 """Threads: events that hang together because one cites the other.  Pure."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+SKYMAP = "skymap_fits"
+"""Param of a VOEvent that names its map of probability:
+https://emfollow.docs.ligo.org/userguide/content.html"""
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,8 @@ class Post:
         role: Its role.
         received: When it came into the log. [UTC]
         citations: The events that it cites: how (followup, supersedes, retraction), and which.
+        position: Right ascension, declination and radius of error, where it has them. [deg]
+        skymap: URL of its map of probability (FITS); empty without one.
     """
 
     ivorn: str
@@ -24,12 +31,30 @@ class Post:
     role: str
     received: datetime
     citations: tuple[tuple[str, str], ...]
+    position: tuple[float, float, float] | None = None
+    skymap: str = ""
 
 
 def post(record: Mapping[str, Any]) -> Post:
     """Return what a thread shows of a record of `voevents`."""
     cited = tuple((one["cite"], one["ivorn"]) for one in record["citations"])
-    return Post(record["ivorn"], record["version"], record["role"], record["received"], cited)
+    return Post(
+        record["ivorn"], record["version"], record["role"], record["received"], cited,
+        _position(record), skymap_url(record),
+    )  # fmt: skip
+
+
+def skymap_url(record: Mapping[str, Any]) -> str:
+    """Return the URL of the map that a record names as LIGO, Virgo and KAGRA do; else nothing."""
+    named = (one["value"] for one in record["params"] if one["name"] == SKYMAP)
+    return next(filter(None, named), "")
+
+
+def _position(record: Mapping[str, Any]) -> tuple[float, float, float] | None:
+    ra, dec = record["ra"], record["dec"]
+    if ra is None or dec is None or not abs(dec) <= 90 or not math.isfinite(ra):
+        return None
+    return ra, dec, record["error"] or 0.0
 
 
 def thread(posts: Iterable[Post], ivorn: str) -> list[Post]:

@@ -4,16 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import (
-    BEFORE,
-    VARIABLES,
-    EventView,
-    Refused,
-    Unavailable,
-    secret,
-    view,
-)
+from nightwire.flows.terminals.outgoing import BEFORE, VARIABLES, EventView, secret, view
 
 __all__ = [
     "BEFORE",

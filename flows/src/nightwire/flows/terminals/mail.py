@@ -15,7 +15,8 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from hashlib import sha256
 
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
+from nightwire.core.outside import Refused, Unavailable
+from nightwire.flows.terminals.outgoing import EventView
 
 SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
 """Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""

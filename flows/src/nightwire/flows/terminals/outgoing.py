@@ -11,19 +11,12 @@ from dataclasses import dataclass
 from string import Template
 from typing import Any
 
+from nightwire.core.outside import Unavailable
 from nightwire.schemas import AlertDecoder, records
 
 BEFORE = "env:"
 VARIABLES = "NIGHTWIRE_FLOW_"
 """Begins the names of variables that flows may use: the others are the worker's own."""
-
-
-class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
-    """Not now: asking again may help."""
-
-
-class Refused(Exception):  # noqa: N818
-    """Never: the event goes to dead letters at once."""
 
 
 @dataclass(frozen=True)

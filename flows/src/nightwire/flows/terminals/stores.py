@@ -9,7 +9,8 @@ from pathlib import Path
 import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
-from nightwire.flows.terminals.outgoing import BEFORE, EventView, Refused, Unavailable, secret
+from nightwire.core.outside import Refused, Unavailable
+from nightwire.flows.terminals.outgoing import BEFORE, EventView, secret
 
 
 @dataclass(frozen=True)

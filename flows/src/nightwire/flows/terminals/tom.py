@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable, secret
+from nightwire.flows.terminals.outgoing import EventView, secret
 from nightwire.schemas import survey
 
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from nightwire.flows.terminals.address import judged
-from nightwire.flows.terminals.outgoing import EventView, Refused, Unavailable
+from nightwire.core.outside import Refused, Unavailable, judged
+from nightwire.flows.terminals.outgoing import EventView
 from nightwire.gateway import Author, Submission, alert_voevent, read_address
 from nightwire.schemas import survey
 

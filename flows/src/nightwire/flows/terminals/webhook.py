@@ -8,8 +8,9 @@ import json
 import time
 from dataclasses import dataclass
 
+from nightwire.core.outside import Refused
 from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, Refused, secret
+from nightwire.flows.terminals.outgoing import EventView, secret
 
 
 @dataclass

@@ -75,6 +75,16 @@ def mollweide(longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> 
     return list(zip(x.tolist(), np.sin(theta).tolist(), strict=True))
 
 
+def unproject(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return longitude and latitude of points of the projection; NaN beside the ellipse. [deg]"""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        theta = np.arcsin(np.where((x / 2) ** 2 + y**2 < 1, y, np.nan))
+        longitude = -np.rad2deg(x * np.pi / 2 / np.cos(theta))
+        return longitude, np.rad2deg(np.arcsin((2 * theta + np.sin(2 * theta)) / np.pi))
+
+
 def _cells(rows: Sequence[Row], order: int) -> NDArray[np.int64]:
     import healpy
 

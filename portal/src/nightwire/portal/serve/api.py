@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nightwire.consumers.formats import json_line
+from nightwire.core.voevents import skymap_url
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import Row, density, moc
 from nightwire.portal.model.sky import ORDER
@@ -19,6 +20,7 @@ from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.topics import VOEVENTS
 
 FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
 """Of what lies at an offset, which nobody changes."""
@@ -110,6 +112,18 @@ def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]
         if found := portal.records.stamps(row.place):
             return row, found
     raise RefusedError(404, "no recent alert of it has a stamp")
+
+
+async def skymap(portal: Portal, http: Request) -> Response:
+    """Tell the regions of the skymap that a VOEvent names; ``?format=png`` draws them."""
+    event = await portal.alert(await _place(portal, http))
+    url = skymap_url(event.alert) if event.topic == VOEVENTS else ""
+    if not url:
+        raise RefusedError(404, "it names no skymap")
+    found = portal.skymaps.get(url)
+    if http.query_params.get("format") == "png":
+        return Response(found.png, media_type="image/png", headers=FOREVER)
+    return JSONResponse(found.as_json())
 
 
 async def search(portal: Portal, http: Request) -> Response:

@@ -15,11 +15,11 @@ from nightwire.consumers.admin import SentBack, letter_lines, letter_record
 from nightwire.core.voevents import Post, missing, thread
 from nightwire.portal.account import form_of, form_token
 from nightwire.portal.filters import Owner
-from nightwire.portal.model import Recent
+from nightwire.portal.model import VOEVENT, Recent
 from nightwire.portal.night import Night
 from nightwire.portal.serve.filters_api import said_by
 from nightwire.portal.serve.my_filters import number_of
-from nightwire.portal.serve.pages import render
+from nightwire.portal.serve.pages import place_on_sky, render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import ACCOUNTS, VOEVENTS, seen
@@ -48,7 +48,7 @@ async def night(portal: Portal, http: Request) -> Response:
         replayed=_replayed(found) | {one.number for one in (done.replayed if done else ())},
         done=done,
         token=form_token(http) if "letters" in found and await _is_operator(portal, http) else "",
-        threads=[(one, missing(one)) for one in threads],
+        threads=[(one, missing(one), _picture(portal, one)) for one in threads],
         letter_lines=letter_lines,
     )
 
@@ -110,6 +110,13 @@ def newest_threads(recent: Recent) -> list[list[Post]]:
             found.append(thread(posts, one.ivorn))
             told |= {each.ivorn for each in found[-1]}
     return found
+
+
+def _picture(portal: Portal, posts: list[Post]) -> dict[str, str] | None:
+    """Return where the newest event of a thread was that says so; None: none does."""
+    told = next((one for one in reversed(posts) if one.position or one.skymap), None)
+    rows = portal.recent.named(VOEVENT, told.ivorn, [VOEVENTS]) if told else []
+    return place_on_sky(portal, rows[0], told) if told and rows else None
 
 
 async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answers]:

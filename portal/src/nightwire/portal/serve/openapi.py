@@ -69,6 +69,11 @@ ENDPOINTS = (
         f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
+    Endpoint(
+        f"/api/skymaps/{PLACE}", "skymap",
+        "The 50 % and 90 % regions of a VOEvent's skymap: areas, or png; 503 until it is there.",
+        ("application/json", "image/png"), ("format",),
+    ),
     Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint(
         "/api/dead-letters/{number:int}/replay", "replay_letter",

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
-from nightwire.core.voevents import missing, thread
+from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import VOEVENT, Row, circle, density, words
 from nightwire.portal.model.rows import iso
@@ -35,6 +35,7 @@ from nightwire.portal.serve.portal import (
     of_object,
 )
 from nightwire.schemas import SchemaError
+from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
 LONGEST_RECORD = 200_000
@@ -133,20 +134,32 @@ async def of_name(portal: Portal, http: Request) -> Response:
     try:
         alert = await portal.alert(shown.place)
         values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
-        values["event"] = _event(portal, alert) if alert.topic == VOEVENTS else None
+        values["event"] = _event(portal, shown, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
         values |= {"record": "", "stamps": [], "missing": str(error), "event": None}
     return render(portal, "object.html", **values)
 
 
-def _event(portal: Portal, alert: ReceivedAlert) -> dict[str, Any]:
-    """Return what a VOEvent says, its thread, and the outline of where it was."""
-    found = dict(alert.alert)
-    posts = thread(portal.recent.posts(), found["ivorn"])
-    ra, dec, error = (found[name] for name in ("ra", "dec", "error"))
-    placed = ra is not None and dec is not None and abs(dec) <= 90
-    outline = _points(circle(ra, dec, max(error or 0.0, SMALLEST))) if placed else ""
-    return found | {"thread": posts, "absent": missing(posts), "circle": outline}
+def _event(portal: Portal, shown: Row, alert: ReceivedAlert) -> dict[str, Any]:
+    """Return what a VOEvent says, its thread, and where it was."""
+    posts = thread(portal.recent.posts(), alert.alert["ivorn"])
+    where = place_on_sky(portal, shown, post(alert.alert))
+    return {**alert.alert, "thread": posts, "absent": missing(posts), "where": where}
+
+
+def place_on_sky(portal: Portal, row: Row, event: Post) -> dict[str, str]:
+    """Return what is drawn of where an event was, and said of its skymap."""
+    found = dict.fromkeys(("circle", "map", "to_come", "said"), "")
+    if event.position is not None:
+        ra, dec, error = event.position
+        found["circle"] = _points(circle(ra, dec, max(error, SMALLEST)))
+    if event.skymap:
+        at = words.path("api", "skymaps", *row.place)
+        try:
+            found |= {"said": portal.skymaps.get(event.skymap).says, "map": f"{at}?format=png"}
+        except RefusedError as error:
+            found |= {"said": str(error), "to_come": at if error.status == 503 else ""}
+    return found
 
 
 def _points(outline: list[tuple[float, float]]) -> str:

@@ -22,6 +22,7 @@ from nightwire.portal.model.search import Position
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.portal.serve.once import KeptAnswers, Once
+from nightwire.portal.skymaps import Skymaps
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
@@ -59,6 +60,7 @@ class Portal:
         actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
         kept: Answers that others had.
+        skymaps: Fetches and draws those that VOEvents name.
     """
 
     recent: Recent
@@ -72,6 +74,7 @@ class Portal:
     night: Night = field(kw_only=True)
     catalogues: CatalogueStore | None = None
     kept: KeptAnswers = field(default_factory=KeptAnswers)
+    skymaps: Skymaps = field(default_factory=Skymaps)
     _drawn: Once[bytes] = field(default_factory=lambda: Once(DRAWN))
     _artists: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(DRAWN_AT_ONCE))
     _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))

@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Mapping, MutableMapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -27,6 +27,7 @@ from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.portal import Portal
+from nightwire.portal.skymaps import Skymaps
 from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 
 log = logging.getLogger("nightwire.portal")
@@ -51,6 +52,7 @@ class Settings:
         strength: Of the sandbox in which filters are tried.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
+        skymaps: Fetches those that VOEvents name.
         archive: URL of the archive; empty: the one that *where* names, if any.
         directory: URL of the directory, likewise.
     """
@@ -66,6 +68,7 @@ class Settings:
     strength: Strength = "strong"
     keep: int = 20_000
     last: int = 500
+    skymaps: Skymaps = field(default_factory=Skymaps)
     archive: str = ""
     directory: str = ""
 
@@ -92,7 +95,7 @@ def serve(settings: Settings) -> None:
     )
     portal = Portal(
         recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name(), actions,
-        night=Night(where), catalogues=catalogues_here(),
+        night=Night(where), catalogues=catalogues_here(), skymaps=settings.skymaps,
     )  # fmt: skip
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)

@@ -1,7 +1,7 @@
-"""Where events may go: a host is resolved once, judged, and connected to as judged.
+"""Where requests may go: a host is resolved once, judged, and connected to as judged.
 
-Whoever may write a flow could else make a worker ask what only its own network may ask (server-side
-request forgery).  Redirects are not followed for the same reason.
+Whoever may write a URL could else make a process of ours ask what only its own network may ask
+(server-side request forgery).  Redirects are not followed for the same reason.
 """
 
 import ipaddress
@@ -11,10 +11,16 @@ from dataclasses import dataclass
 
 import httpx
 
-from nightwire.flows.terminals.outgoing import Refused, Unavailable
-
 EMBEDDING = [ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
 """Networks whose addresses end with one of IPv4, to which a translator leads (NAT64)."""
+
+
+class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
+    """Not now: asking again may help."""
+
+
+class Refused(Exception):  # noqa: N818
+    """Never: asking again does not help."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,7 @@ def judged(host: str, port: int, *, inside: bool) -> str:
         raise Unavailable(f"{host} has no address: {error}") from error
     addresses = [str(one[4][0]) for one in found]
     if not inside and (bad := next(_inside(addresses), None)):
-        raise Refused(f"{host} is {bad}, an address inside: refused without --allow-inside")
+        raise Refused(f"{host} is {bad}, an address inside: refused unless the operator allows it")
     return addresses[0]
 
 

@@ -1,0 +1,87 @@
+"""HTTP to those outside: bounded in time and size, redirects not followed."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import httpx
+
+from nightwire.core.outside.address import Refused, Unavailable
+
+TIMEOUT = 10.0
+"""Longest time for a request and its answer, as a whole. [s]"""
+MAX_ANSWER = 1 << 20
+"""Longest answer that is read, unless it says another. [byte]"""
+AGAIN = {408, 425, 429}
+"""Answers of the class 4xx after which asking again may help."""
+
+
+def _client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=False)
+
+
+@dataclass
+class Outside:
+    """Asks those outside; used by one thread.
+
+    Attributes:
+        inside: Whether addresses of private networks are allowed.
+    """
+
+    inside: bool
+    _client: httpx.AsyncClient = field(default_factory=_client)
+    _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def send(self, request: httpx.Request, most: int = MAX_ANSWER) -> bytes:
+        """Return the answer to a request that `PinnedUrl` made.
+
+        Args:
+            request: The request.
+            most: Longest answer that is read; of 0 none is. [byte]
+
+        Raises:
+            Unavailable: There is none; asking again may help.
+            Refused: There will never be one.
+        """
+        try:
+            return self._runner.run(self._answer(request, most))
+        except TimeoutError as error:
+            raise Unavailable(f"no answer within {TIMEOUT:g} s") from error
+        except httpx.HTTPError as error:
+            raise Unavailable(f"no answer: {type(error).__name__} {error}".strip()) from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._runner.run(self._client.aclose())
+        self._runner.close()
+
+    async def _answer(self, request: httpx.Request, most: int) -> bytes:
+        async with asyncio.timeout(TIMEOUT):  # httpx alone bounds each byte's wait, not their sum
+            answer = await self._client.send(request, stream=True)
+            try:
+                body = b""
+                if most:
+                    body = await _read(answer, most)
+            finally:
+                await answer.aclose()
+        _judge(answer, body)
+        return body
+
+
+def _judge(answer: httpx.Response, body: bytes) -> None:
+    if answer.is_success:
+        return
+    said = f"answers {answer.status_code} {body[:200].decode(errors='replace')}".strip()
+    if answer.is_redirect:
+        raise Refused(f"{said} to {answer.headers.get('location', '')[:200]}: redirects are not followed")
+    if answer.is_client_error and answer.status_code not in AGAIN:
+        raise Refused(said)
+    raise Unavailable(said)
+
+
+async def _read(answer: httpx.Response, most: int) -> bytes:
+    body = bytearray()
+    async for some in answer.aiter_raw():  # nobody asked for a packed one
+        body += some
+        if len(body) > most:
+            raise Refused(f"the answer has more than {most:,} bytes")
+    return bytes(body)
