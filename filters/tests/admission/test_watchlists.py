@@ -48,7 +48,10 @@ def test_a_watchlist_that_is_sent_anew_replaces_the_one_before(asked: Submission
     once = near(asked)
     if asked is not None and asked.language == "python":
         again = text_submission("python", once.source, once.entry)  # as an editor sends it
-        assert (near(again, 1.5).source.count("def keep_on_watchlist"), near(again, 1.5).entry) == (1, once.entry)
+        assert (near(again, 1.5).source.count("def keep_on_watchlist"), near(again, 1.5).entry) == (
+            1,
+            once.entry,
+        )
         assert "alert.match('me/mine', 1.5)" in near(again, 1.5).source
 
 

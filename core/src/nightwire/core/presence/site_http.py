@@ -33,8 +33,13 @@ class NobodyAnswersError(SiteHttpError):
 
 
 def request(
-    method: str, url: str, *, login: tuple[str, str] | None = None, token: str = "",
-    timeout: float = TIMEOUT, **more: Any,
+    method: str,
+    url: str,
+    *,
+    login: tuple[str, str] | None = None,
+    token: str = "",
+    timeout: float = TIMEOUT,
+    **more: Any,
 ) -> "httpx.Response":
     """Return the answer of a process of the site.
 

@@ -107,7 +107,10 @@ def _read(
     held: defaultdict[str, dict[str, tuple[str, Comment]]] = defaultdict(dict)
     recent, since = 0, 1000 * (time.time() - 60)
     for message in read_to_end(bootstrap, topics):
-        author, id_ = str(message.topic()).removeprefix(TOPICS), (message.key() or b"").decode(errors="replace")
+        author, id_ = (
+            str(message.topic()).removeprefix(TOPICS),
+            (message.key() or b"").decode(errors="replace"),
+        )
         recent += message.timestamp()[1] > since
         held[author].pop(id_, None)
         if len(held[author]) < MOST and (value := message.value()) is not None:
@@ -146,7 +149,9 @@ def _write(bootstrap: str, author: str, id_: str, value: bytes | None, recent: i
 @owner_option
 @click.option("--delete", metavar="ID", help="Take back a comment of yours, as `comments` names it.")
 @bootstrap_option
-def comment(name: str, text: str | None, owner: str | None, delete: str | None, bootstrap: str | None) -> None:
+def comment(
+    name: str, text: str | None, owner: str | None, delete: str | None, bootstrap: str | None
+) -> None:
     """Say TEXT about filter NAME, for everybody who may see it; or take it back.
 
     \b

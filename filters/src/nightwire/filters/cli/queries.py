@@ -81,7 +81,9 @@ def past_again(bootstrap: str, owner: str, name: str, since: str) -> dict[str, A
     known = read_filters(bootstrap)
     live = known.live_version(owner, name)
     if not live:
-        raise FilterError(f"{owner} has no live filter {name}: submit it, or `nightwire filter enable {name}`")
+        raise FilterError(
+            f"{owner} has no live filter {name}: submit it, or `nightwire filter enable {name}`"
+        )
     return again(known.versions[owner, name, live], length_since(since, now_ms())).fields()
 
 

@@ -82,7 +82,17 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "*", [DESCRIBE]),
     ],
     "portal": [
-        *_topics([READ], "alerts.*", "filter.*", "returns.*", "seen.*", "comments.*", VOEVENTS, ACCOUNTS, DEAD_LETTERS),
+        *_topics(
+            [READ],
+            "alerts.*",
+            "filter.*",
+            "returns.*",
+            "seen.*",
+            "comments.*",
+            VOEVENTS,
+            ACCOUNTS,
+            DEAD_LETTERS,
+        ),
         *_topics(KEEPS, DIRECTORY),
     ],
     "users": [
