@@ -1,5 +1,10 @@
 """Owners where Kafka asks nobody who he is, and where it does not answer."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import httpx
 import pytest
 
@@ -84,6 +89,18 @@ def test_clients_enter_as_the_owner_and_never_as_the_portal(monkeypatch: pytest.
     assert Owner("ann", "kafka:1", {}).ask(identity, "kafka:1") == {}
     with pytest.raises(RefusedError, match="cannot tell owners apart"):
         Owner.of(Login("ann", ""), KafkaAccess({}), "kafka:1")  # its own name opens Kafka
+
+
+def test_what_is_asked_apart_dies_with_who_asks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "says")
+    waiting = f"import time\nout = open({str(tmp_path / 'says')!r}, 'wb', 0)\n"
+    (tmp_path / "waiting.py").write_text(f"{waiting}out.write(b'w')\ntime.sleep(20)\nout.write(b'alive')\n")
+    asks = "import runpy; from nightwire.portal.filters.apart import apart; "
+    asks += f"apart(runpy.run_path, {str(tmp_path / 'waiting.py')!r})"
+    with subprocess.Popen([sys.executable, "-c", asks]) as parent, (tmp_path / "says").open("rb", 0) as says:
+        assert says.read(1) == b"w"
+        parent.kill()
+        assert says.read() == b""
 
 
 def test_names_have_their_units() -> None:

@@ -94,9 +94,9 @@ def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
     It writes to its `requests` and `comments`; it reads its `answers`, the figures in `seen`,
-    everybody's comments, what passed or overflowed its filters or ends its flows, and what filters are written against: alerts, visits,
-    the filter set, the accounts, the directory, subscriptions, the channels and their alerts; and
-    what says on which multicast groups these are.
+    everybody's comments, what passed or overflowed its filters or ends its flows, and what filters
+    are written against: alerts, visits, the filter set, the accounts, the directory, subscriptions,
+    the channels and their alerts; and what says on which multicast groups these are.
 
     Raises:
         NameError_: The name cannot be part of a topic.

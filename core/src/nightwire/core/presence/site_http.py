@@ -58,7 +58,7 @@ def request(
     import httpx
 
     whom = whom_to_trust(url, login or (("", token) if token else None))
-    shown = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
+    shown: dict[str, Any] = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
     try:
         answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **shown, **more)
     except httpx.TransportError as error:

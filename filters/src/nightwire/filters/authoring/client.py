@@ -96,7 +96,8 @@ def shaped(
     Raises:
         FilterError: They do, and are not of one survey that there is.
     """
-    return replace(submission, survey=survey, **with_light_form(survey, drop, means, light=lite), **more)
+    form: dict[str, Any] = with_light_form(survey, drop, means, light=lite)
+    return replace(submission, survey=survey, **form, **more)
 
 
 KEPT = ("language", "source", "entry", "survey", "cap", "choice", "sources", "output", "drop", "means")
@@ -118,7 +119,7 @@ def length_since(when: str, now: int) -> int:
     """Return how long ago *when* is. [ms]
 
     Args:
-        when: A duration, such as ``1d``, or a date, with a time or without, UTC unless it says more.
+        when: A duration, such as ``1d``, or a date, perhaps with a time: UTC unless it says more.
         now: [ms since 1970, UTC]
 
     Raises:

@@ -103,7 +103,7 @@ def _about(owner: str, name: str) -> str:
 def _read(
     bootstrap: str, topics: Sequence[str]
 ) -> tuple[defaultdict[str, dict[str, tuple[str, Comment]]], int]:
-    """Return comments by author and id, each with what it is about; and records of the last minute."""
+    """Return comments by author and id, with what they are about; and the last minute's records."""
     held: defaultdict[str, dict[str, tuple[str, Comment]]] = defaultdict(dict)
     recent, since = 0, 1000 * (time.time() - 60)
     for message in read_to_end(bootstrap, topics):
@@ -135,8 +135,8 @@ def _write(bootstrap: str, author: str, id_: str, value: bytes | None, recent: i
         if error.args[0].code() not in REFUSALS:
             raise
         raise CommentError(
-            f"Kafka does not let {author} write comments: ask the operator for `nightwire user add {author}`, "
-            "which gives what is missing"
+            f"Kafka does not let {author} write comments: `nightwire user add {author}`, by the operator, "
+            "gives what is missing"
         ) from error
     writer = Writer(producer(bootstrap, linger_ms=0))
     writer.write(topic, value, key=id_.encode())

@@ -236,7 +236,8 @@ def backfill(
         raise click.UsageError("say from when on (--since), or --stop")
     if stop:
         done = "ends its backfill (version {})"
-        return _change("stop-backfill", done, name=name, owner=owner, timeout=timeout, bootstrap=bootstrap)
+        _change("stop-backfill", done, name=name, owner=owner, timeout=timeout, bootstrap=bootstrap)
+        return
     whose, where = owner_or_default(owner), enter(find_endpoints(bootstrap).kafka)
     try:
         fields = past_again(where, whose, name, str(since))

@@ -72,7 +72,7 @@ def read_filters(bootstrap: str) -> FilterSet:
 
 
 def past_again(bootstrap: str, owner: str, name: str, since: str) -> dict[str, Any]:
-    """Return the fields of a request by which a live filter judges its past, as `length_since` has it.
+    """Return the fields of a request by which a live filter judges its past, from *since* on.
 
     Raises:
         FilterError: It is not live, or that is no time.

@@ -76,7 +76,7 @@ def _parts(kind: str, body: bytes) -> Form:
         name = part.get_param("name", header="Content-Disposition")
         value = part.get_payload(decode=True)
         if not isinstance(name, str) or not isinstance(value, bytes):
-            raise ValueError(name)
+            raise ValueError(name)  # noqa: TRY004  (a form that is none, as all others)
         if (file := part.get_filename()) is None:
             form[name] = _lines(value.decode())
         else:

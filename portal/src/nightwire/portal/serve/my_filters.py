@@ -134,7 +134,7 @@ def wish_of(asked: Mapping[str, Any]) -> Wish:
     """
     language, choice = asked.get("language") or "python", asked.get("choice") or "first"
     texts = {name: asked.get(name) or "" for name in TEXTS}
-    lists = {name: _listed(asked.get(name)) for name in LISTS}
+    lists: dict[str, Any] = {name: _listed(asked.get(name)) for name in LISTS}
     file, targets = asked.get("targets") or ("", b"")
     if language not in BEGINNING or choice not in ("first", "best"):
         raise RefusedError(400, "language is python or sql, choice is first or best")
@@ -179,7 +179,11 @@ async def shared(portal: Portal, http: Request) -> Response:
         form = await form_of(http)
         await _commented(portal, await portal.owner(http), owner, name, form)
     login = portal.gate.login(http)
-    values = {"who": login.name if login else "", "token": form_token(http), "at": http.url.path}
+    values: dict[str, Any] = {
+        "who": login.name if login else "",
+        "token": form_token(http),
+        "at": http.url.path,
+    }
     comments = await portal.wait_for(read_comments, portal.actions.where.kafka, owner, name)
     return render(
         portal, "shared.html", owner=owner, name=name, version=version, text=text, comments=comments, **values

@@ -87,8 +87,9 @@ ENDPOINTS = (
     Endpoint(
         MINE, "submit_filter", "A filter submitted: its next version.",
         method="post", body=(
-            *("language", "text", "survey", "cap", "choice", "notify", "entry", "columns", "transform", "output"),
-            *("drop", "means", "lite", "sources", "behind", "since", "targets", "radius", "target_columns"),
+            *("language", "text", "survey", "cap", "choice", "notify", "entry", "columns", "transform"),
+            *("output", "drop", "means", "lite", "sources", "behind", "since"),
+            *("targets", "radius", "target_columns"),
         ),
     ),
     Endpoint(f"{MINE}/comments", "filter_comments", "What was said about a filter.", query=("owner",)),
@@ -99,7 +100,7 @@ ENDPOINTS = (
     Endpoint(f"{MINE}/log", "filter_log", "What was asked for a filter, answered and noticed."),
     Endpoint(f"{MINE}/overflow", "filter_overflow", "What its cap cut off."),
     Endpoint(
-        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback, remove, backfill or stop-backfill.",
+        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback, remove; (stop-)backfill.",
         method="post", body=("version", "since"),
     ),
 )  # fmt: skip
