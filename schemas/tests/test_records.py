@@ -212,6 +212,12 @@ SAMPLES["owed"] = {
     "first": 17_000,
     "sent": bytes([0, 1, 4]),
 }
+SAMPLES["comment"] = {
+    "id": "0f3a",
+    "about": "filter/ada/bright",
+    "text": "Too many variable stars.",
+    "time": NOW,
+}
 SAMPLES["position"] = {
     "feed": "voevents",
     "peer": "ivo://telescope.example/tcs",
@@ -260,6 +266,7 @@ def test_ids_are_these_for_ever() -> None:
         "mapping": 100_026,
         "flow": 100_027,
         "owed": 100_031,
+        "comment": 100_032,
     }
     assert {record.name: record.older for record in RECORDS if record.older} == {
         "filter": (100_015, 100_011, 100_007, 100_004),

@@ -43,7 +43,7 @@ def test_names_come_back_unchanged(name: str) -> None:
     assert settings(topics.filter_topic(name, name)).partitions == 1
 
 
-@pytest.mark.parametrize("topic", ["visits", "filters", "accounts", "_schemas", "seen.ada"])
+@pytest.mark.parametrize("topic", ["visits", "filters", "accounts", "_schemas", "seen.ada", "comments.ada"])
 def test_what_must_never_be_lost_is_compacted_in_one_partition(topic: str) -> None:
     kept = settings(topic)
     assert kept.partitions == 1

@@ -53,7 +53,9 @@ def test_nothing_of_an_owner_is_anybody_elses(name: str, other: str) -> None:
     rights, theirs = owner(name), name == other
     for kind_ in ("filter.{}.x", "overflow.{}.x", "answers.{}", "requests.{}", "seen.{}"):
         assert allows(rights, Operation.READ, kind_.format(other)) == theirs
-    assert allows(rights, Operation.WRITE, f"requests.{other}") == theirs
+    for kind_ in ("requests.{}", "comments.{}"):
+        assert allows(rights, Operation.WRITE, kind_.format(other)) == theirs
+    assert allows(rights, Operation.READ, f"comments.{other}")
     assert allows(rights, Operation.READ, f"{other}.archive", Resource.GROUP) == theirs
     assert not allows(rights, Operation.WRITE, "filters")
     assert not allows(rights, Operation.WRITE, f"filter.{other}.x")

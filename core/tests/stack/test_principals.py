@@ -21,6 +21,7 @@ TOPICS = [
     "alerts.sim",
     "answers.ann",
     "broker.fink.lite",
+    "comments.ann",
     "dead-letters",
     "directory",
     "filter.ann.mine",
@@ -43,7 +44,7 @@ READS = {
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
-    "portal": "accounts alerts.sim dead-letters directory filter.ann.mine returns.fink seen.ann voevents",
+    "portal": "accounts alerts.sim comments.ann dead-letters directory filter.ann.mine returns.fink seen.ann voevents",
     "users": "",
     "exporter": "accounts",
     "archive": "accounts alerts.sim",

@@ -10,7 +10,7 @@ import pytest
 
 from nightwire.core.catalogues import Catalogue, CatalogueError, CatalogueStore, Columns
 from nightwire.filters.admission.catalogue_names import keep_watchlist
-from nightwire.filters.authoring.client import Submission
+from nightwire.filters.authoring.client import Submission, text_submission
 from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
 from nightwire.filters.language import FilterError, compile_python, compile_sql
 
@@ -38,6 +38,21 @@ def test_a_function_is_asked_of_alerts_near_targets_and_its_rank_stays() -> None
     assert found.entry == "keep_on_watchlist"
     names = compile_python(found.source, found.entry).names
     assert {"flux", "@me/mine:1500?"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "asked", [None, Submission("sql", "snr > 5 OR snr < 1", ""), Submission("python", KEEP, "keep")]
+)
+def test_a_watchlist_that_is_sent_anew_replaces_the_one_before(asked: Submission | None) -> None:
+    assert near(near(asked), 1.5).source == near(asked, 1.5).source
+    once = near(asked)
+    if asked is not None and asked.language == "python":
+        again = text_submission("python", once.source, once.entry)  # as an editor sends it
+        assert (near(again, 1.5).source.count("def keep_on_watchlist"), near(again, 1.5).entry) == (
+            1,
+            once.entry,
+        )
+        assert "alert.match('me/mine', 1.5)" in near(again, 1.5).source
 
 
 def test_a_function_of_columns_has_no_watchlist() -> None:

@@ -175,3 +175,14 @@ def test_it_ends_when_its_version_is_not_live_any_more(past: Past) -> None:
     while past.process().round():
         pass
     assert "backfill stopped, version 1 is not live: 500 alerts judged" in past.notices()[-1]
+
+
+def test_it_ends_as_its_owner_asks_and_the_filter_stays_live(past: Past) -> None:
+    process = past.process()
+    assert process.round()
+    assert past.jobs.stop("bob", past.name) == past.jobs.stop("ann", "another") == 0
+    assert past.jobs.stop("ann", past.name) == 1
+    assert process.round()
+    assert past.notices()[-1].startswith("backfill stopped, as its owner asked: 500 alerts judged")
+    assert past.jobs.due() == []
+    assert past.jobs.stop("ann", past.name) == 0

@@ -14,14 +14,15 @@ from nightwire.schemas.serving import Login, RefusedError, Token
 ANN = Login("ann", "secret")
 
 
-def asked(session: dict[str, Any] | None = None, body: bytes = b"") -> Request:
+def asked(session: dict[str, Any] | None = None, body: bytes = b"", kind: str = "") -> Request:
     """Return a request of a browser whose cookie holds *session*."""
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
     held = {} if session is None else session
-    return Request({"type": "http", "method": "POST", "headers": [], "session": held}, receive)
+    headers = [(b"content-type", kind.encode())] if kind else []
+    return Request({"type": "http", "method": "POST", "headers": headers, "session": held}, receive)
 
 
 def test_a_session_ends_after_a_silence_and_at_the_latest_after_a_night() -> None:
@@ -97,6 +98,19 @@ def test_a_form_is_read_as_a_browser_sends_it() -> None:
     for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
         with pytest.raises(RefusedError):
             asyncio.run(form_of(asked({"token": "t"}, wrong)))
+
+
+def test_a_file_comes_as_it_is() -> None:
+    file = bytes(range(256)) * 3 + b"\r\n\r\n--b\r\r\n\n"
+    fields = b'--b\r\nContent-Disposition: form-data; name="token"\r\n\r\nt\r\n'
+    fields += b'--b\r\nContent-Disposition: form-data; name="text"\r\n\r\n\xc3\xa9\r\nx\r\n'
+    head = b'--b\r\nContent-Disposition: form-data; name="targets"; filename="a.fits"\r\n\r\n'
+    kind, whole = "multipart/form-data; boundary=b", file.replace(b"--b", b"--c")
+    form = asyncio.run(form_of(asked({"token": "t"}, fields + head + whole + b"\r\n--b--\r\n", kind)))
+    assert (form["text"], form.file) == ("é\nx", ("a.fits", whole))
+    for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--"):
+        with pytest.raises(RefusedError):
+            asyncio.run(form_of(asked({"token": "t"}, wrong, kind)))
 
 
 @pytest.mark.parametrize(

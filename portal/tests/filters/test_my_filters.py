@@ -208,6 +208,98 @@ def test_a_thousand_filters_are_listed_by_the_hundred(
     assert "f001" not in ann.get("/filters").text
 
 
+def test_a_watchlist_comes_as_a_file_and_what_is_wrong_with_it_is_told_by_its_line(ann: httpx.Client) -> None:
+    form = {
+        "token": token_in(ann.get("/filters/new").text),
+        "language": "sql",
+        "survey": "sim",
+        "name": "near",
+    }
+    form |= {"text": "snr > 10", "action": "submit", "radius": "3", "choice": "first"}
+
+    def sent(file: bytes, **more: str) -> str:
+        files = {"targets": ("my targets.csv", file, "text/csv")}
+        return ann.post("/filters/new", data=form | more, files=files).text
+
+    assert "line 3: ra 1, dec 95 is no position" in sent(b"ra,dec\n1,2\n1,95\n").replace("&#39;", "'")
+    assert "no column looks like right ascensions" in sent(b"x,y\n1,2\n")
+    assert "radius=" in sent(b"ra,dec\n1,2\n", radius="wide")
+    page = sent(b"ra,dec,label\n10.55,-20.25,mine\n,,nowhere\n")
+    assert "near</a> is live in version 1" in page
+    assert "1 rows without a position are left out (lines 3)" in page
+    assert ann.get("/api/filters/of/near").json()["source"] == (
+        "MATCH('ann/near', 3.0) IS NOT NULL AND (snr > 10)"
+    )
+    assert "near</a> is live in version 2" in sent(b"ra,dec\n1,2\n", text=" ")
+    assert ann.get("/api/filters/of/near").json()["source"] == "MATCH('ann/near', 3.0) IS NOT NULL"
+
+
+def test_a_brokers_stream_is_lighter_as_its_owner_wishes(ann: httpx.Client) -> None:
+    wish = {"name": "lite", "output": "broker.ann.lite", "lite": "1", "drop": "diaSource.ra, diaSource.dec"}
+    text = 'ADDS = {"score": float}\n\n\ndef keep(alert):\n    return True\n\n\n'
+    text += 'def transform(alert):\n    return {"score": 0.5}\n'
+    page = fill(ann, "submit", text, transform="transform", **wish)
+    assert "lite</a> is live in version 1" in page, page
+    shown = ann.get("/filters/of/lite").text
+    assert "drops diaSource.ra, diaSource.dec, cutout" in shown
+    assert "adds score (float), by transform" in shown
+    assert "no field nothing in these alerts" in fill(
+        ann, "submit", name="no", output="broker.ann.no", drop="nothing"
+    )
+    assert 'value="broker.ann.lite"' in ann.get("/filters/new?name=lite").text
+
+
+def test_the_past_is_judged_since_a_date_and_that_is_stopped(site: Site, ann: httpx.Client) -> None:
+    assert "live in version 1" in fill(ann, "submit", name="late")
+
+    def pressed(**form: str) -> httpx.Response:
+        token = token_in(ann.get("/filters/of/late").text)
+        return ann.post("/filters/of/late", data={"token": token, **form})
+
+    assert "lies in the future" in pressed(action="backfill", since="2199-01-01T00:00").text
+    assert "write a duration" in pressed(action="backfill", since="yesterday").text
+    assert "Done: version 2" in pressed(action="backfill", since="2026-01-01T00:00").text
+    write_night(site.guarded.bootstrap)  # a batch, with which the new version is live
+    site.served.until(lambda: "backfill ended: " in ann.get("/filters/of/late").text, "the past is judged")
+    assert ">Stop it<" not in ann.get("/filters/of/late").text
+    assert "no backfill of ann/late runs" in pressed(action="stop-backfill").text
+
+
+def test_who_has_the_link_reads_comments_and_owners_write_them(
+    site: Site, ann: httpx.Client, bob: httpx.Client
+) -> None:
+    at = "/filters/of/bright"
+    link = re.findall(r'href="(/shared/[^"]+)"', ann.get(at).text)[0]
+    token = token_in(bob.get(link).text)
+    page = bob.post(
+        link, data={"token": token, "action": "comment", "text": f"too many stars {HOSTILE}"}
+    ).text
+    assert "too many stars &#34;&gt;&lt;img" in page
+    assert "<img src=x" not in page
+    assert bob.post(link, data={"action": "comment", "text": "forged"}).status_code == 403
+    assert "too many stars" in ann.get(at).text
+    assert ">Take back<" not in ann.get(at).text
+    (said,) = ann.get("/api/filters/of/bright/comments").json()
+    assert said["author"] == "bob"
+    form = {"token": token_in(ann.get(at).text), "action": "take-back", "comment": said["id"]}
+    assert ann.post(at, data=form).status_code == 422  # it is Bob's
+    with httpx.Client(base_url=site.served.url) as http:
+        page = http.get(link).text
+        assert "too many stars" in page
+        assert "Sign in</a> to comment" in page
+        form = {"token": token_in(page), "action": "comment", "text": "from nowhere"}
+        assert http.post(link, data=form).status_code in (303, 403)
+    back = {"token": token, "action": "take-back", "comment": said["id"]}
+    assert "too many stars" not in bob.post(link, data=back).text
+    assert bob.post(link, data={"token": token, "action": "comment", "text": " "}).status_code == 422
+    for _ in range(8):
+        assert bob.post(link, data={"token": token, "action": "comment", "text": "again"}).status_code == 200
+    assert (
+        "10 comments a minute are enough"
+        in bob.post(link, data={"token": token, "action": "comment", "text": "again"}).text
+    )
+
+
 @pytest.mark.chromium
 def test_a_filter_is_written_tried_submitted_and_passes_alerts(site: Site, browser: Browser) -> None:
     enter(site, browser)

@@ -1,9 +1,17 @@
 """Owners where Kafka asks nobody who he is, and where it does not answer."""
 
+import os
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
 import httpx
 import pytest
 
-from nightwire.core.kafka import admin, identity, principal, speaker
+from nightwire.core.kafka import admin, identity, principal, shown_token, speaker
+from nightwire.core.presence import ask_directory
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.cli.notify import flow_text
 from nightwire.portal.filters import FilterActions, Owner
@@ -79,11 +87,43 @@ def test_clients_enter_as_the_owner_and_never_as_the_portal(monkeypatch: pytest.
     assert (token.bootstrap, "sasl.password" in token.client) == ("kafka:2", False)
     assert token.ask(lambda: identity("kafka:2")["oauth_cb"]("")) == ("a.b.c", 2.0**31, "ann")
     assert token.ask(principal, "kafka:2") == "ann"
+    assert [token.ask(shown_token, "kafka:2"), ann.ask(shown_token, "kafka:1")] == ["a.b.c", ""]
     assert [ann.ask(speaker), speaker()] == ["ann", ""]
     assert principal("kafka:1") == "portal"
     assert Owner("ann", "kafka:1", {}).ask(identity, "kafka:1") == {}
     with pytest.raises(RefusedError, match="cannot tell owners apart"):
         Owner.of(Login("ann", ""), KafkaAccess({}), "kafka:1")  # its own name opens Kafka
+
+
+def test_what_is_asked_apart_dies_with_who_asks(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "says")
+    waiting = f"import time\nout = open({str(tmp_path / 'says')!r}, 'wb', 0)\n"
+    (tmp_path / "waiting.py").write_text(f"{waiting}out.write(b'w')\ntime.sleep(20)\nout.write(b'alive')\n")
+    asks = "import runpy; from nightwire.portal.filters.apart import apart; "
+    asks += f"apart(runpy.run_path, {str(tmp_path / 'waiting.py')!r})"
+    with subprocess.Popen([sys.executable, "-c", asks]) as parent, (tmp_path / "says").open("rb", 0) as says:
+        assert says.read(1) == b"w"
+        parent.kill()
+        assert says.read() == b""
+
+
+def test_a_directory_is_shown_the_owners_token() -> None:
+    """By HTTP, to the process that writes flows for their owners."""
+    heard: list[str] = []
+
+    class Hears(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            heard.append(self.headers["Authorization"])
+            self.send_response(200)
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hears) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        where = Endpoints("kafka:1", directory=f"http://127.0.0.1:{server.server_port}")
+        owner = Owner("ann", "kafka:1", {"security.protocol": "SASL_PLAINTEXT"}, ("a.b.c", 2.0**31, "ann"))
+        owner.ask(ask_directory, where, "PUT", "/flows/one")
+        server.shutdown()
+    assert heard == ["Bearer a.b.c"]
 
 
 def test_names_have_their_units() -> None:

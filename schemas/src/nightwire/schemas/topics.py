@@ -104,6 +104,11 @@ def seen(owner: str) -> str:
     return f"seen.{check_name(owner)}"
 
 
+def comments(owner: str) -> str:
+    """Return the topic of the comments that an owner wrote, on whatever it is."""
+    return f"comments.{check_name(owner)}"
+
+
 def overflow(owner: str, name: str) -> str:
     """Return the topic of what passed a filter and was cut off by its cap."""
     return f"overflow.{check_name(owner)}.{check_name(name)}"
@@ -180,7 +185,8 @@ def _default(topic: str) -> Retention:
 
 def _keeps_latest(topic: str) -> bool:
     kind, _, owner = topic.partition(".")
-    return (kind == "seen" and NAME.fullmatch(owner) is not None) or (kind == "multicast" and owner != "")
+    owned = kind in ("seen", "comments") and NAME.fullmatch(owner) is not None
+    return owned or (kind == "multicast" and owner != "")
 
 
 COMPACTED = frozenset(

@@ -16,6 +16,7 @@ from nightwire.schemas.topics import (
     alerts,
     answers,
     check_name,
+    comments,
     multicast,
     requests,
     returns,
@@ -92,19 +93,20 @@ class Rights:
 def owner(name: str) -> Rights:
     """Return the rights of an owner of filters.
 
-    It writes to its `requests`; it reads its `answers`, the figures in `seen`, what passed or
-    overflowed its filters or ends its flows, and what filters are written against: alerts, visits,
-    the filter set, the accounts, the directory, subscriptions, the channels and their alerts; and
-    what says on which multicast groups these are.
+    It writes to its `requests` and `comments`; it reads its `answers`, the figures in `seen`,
+    everybody's comments, what passed or overflowed its filters or ends its flows, and what filters
+    are written against: alerts, visits, the filter set, the accounts, the directory, subscriptions,
+    the channels and their alerts; and what says on which multicast groups these are.
 
     Raises:
         NameError_: The name cannot be part of a topic.
     """
-    own = [requests(check_name(name)), answers(name), seen(name)]
+    own = [requests(check_name(name)), answers(name), seen(name), comments(name)]
     grants = {
         Grant(requests(name), Operation.WRITE),
-        *_read(*own, VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS, CHANNELS),
-        *_read_all(f"filter.{name}.", f"overflow.{name}.", f"broker.{name}.", "alerts."),
+        Grant(comments(name), Operation.WRITE),
+        *_read(*own[:3], VISITS, FILTERS, ACCOUNTS, DIRECTORY, SUBSCRIPTIONS, CHANNELS),
+        *_read_all(f"filter.{name}.", f"overflow.{name}.", f"broker.{name}.", "alerts.", "comments."),
         *_read_all(*(f"channel.{survey}." for survey in surveys())),  # not those of voevents
         *_read_all(multicast(f"filter.{name}."), multicast("alerts.")),
         _groups(name),

@@ -17,6 +17,7 @@ from nightwire.core.kafka.clients import (
     principal,
     producer,
     retry_while_unavailable,
+    shown_token,
     speaker,
     speaking_for,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "read_to_end",
     "read_until",
     "retry_while_unavailable",
+    "shown_token",
     "speaker",
     "speaking_for",
     "watermarks",

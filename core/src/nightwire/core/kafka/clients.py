@@ -158,6 +158,12 @@ def login(bootstrap: str) -> tuple[str, str] | None:
     return (name, password) if name and password else None
 
 
+def shown_token(bootstrap: str) -> str:
+    """Return the token by which those enter for whom we speak; empty where they have a password."""
+    shows = identity(bootstrap).get("oauth_cb")
+    return str(shows("")[0]) if shows else ""
+
+
 def producer(
     bootstrap: str,
     *,

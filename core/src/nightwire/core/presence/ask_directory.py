@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from nightwire.core.kafka import login
+from nightwire.core.kafka import login, shown_token
 from nightwire.core.presence.site_http import NobodyAnswersError, request
 from nightwire.core.runtime import Endpoints
 
@@ -29,7 +29,8 @@ def ask_directory(where: Endpoints, method: str, path: str, **more: Any) -> "htt
     """
     if where.directory is None:
         raise NobodyAnswersError("no directory is known")
-    return request(method, where.directory + path, login=login(where.kafka), **more)
+    own = where.kafka
+    return request(method, where.directory + path, login=login(own), token=shown_token(own), **more)
 
 
 def home_header(site: str) -> dict[str, str]:

@@ -33,7 +33,13 @@ class NobodyAnswersError(SiteHttpError):
 
 
 def request(
-    method: str, url: str, *, login: tuple[str, str] | None = None, timeout: float = TIMEOUT, **more: Any
+    method: str,
+    url: str,
+    *,
+    login: tuple[str, str] | None = None,
+    token: str = "",
+    timeout: float = TIMEOUT,
+    **more: Any,
 ) -> "httpx.Response":
     """Return the answer of a process of the site.
 
@@ -41,6 +47,7 @@ def request(
         method: HTTP's.
         url: Where; passwords go to other machines by https alone.
         login: Name and password.
+        token: What is shown in their place; empty for none.
         timeout: Longest wait. [s]
         more: What `httpx.request` takes, such as ``json``.
 
@@ -50,9 +57,10 @@ def request(
     """
     import httpx
 
-    whom = whom_to_trust(url, login)
+    whom = whom_to_trust(url, login or (("", token) if token else None))
+    shown: dict[str, Any] = {"headers": {"Authorization": f"Bearer {token}"}} if token else {}
     try:
-        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **more)
+        answer = httpx.request(method, url, auth=login, timeout=timeout, verify=whom, **shown, **more)
     except httpx.TransportError as error:
         raise NobodyAnswersError(f"nobody answers at {url}: {error}") from error
     if answer.is_error:

@@ -106,6 +106,7 @@ class SubmissionService:
         actions: dict[str, Callable[[Request], Reply]] = {
             "submit": self._submit, "remove": self._remove, "enable": self._enable,
             "disable": self._disable, "rollback": self._roll_back,
+            "stop-backfill": self._stop_backfill,
         }  # fmt: skip
         if (action := actions.get(request["action"])) is None:
             return False, 0, [f"cannot {request['action']} a filter; can: {', '.join(sorted(actions))}"]
@@ -182,6 +183,11 @@ class SubmissionService:
         if request["backfill"] and self.backfills is not None:
             since = milliseconds(request["time"]) - request["backfill"]
             self.backfills.ask(BackfillJob(request["owner"], request["name"], version, since))
+
+    def _stop_backfill(self, request: Request) -> Reply:
+        owner, name = request["owner"], request["name"]
+        version = self.backfills.stop(owner, name) if self.backfills else 0
+        return _done(version, f"no backfill of {owner}/{name} runs", "its backfill ends; what is sent stays")
 
     def _samples(self, request: Request) -> list[Sample]:
         most = self.policy.alerts if request["trial"] else 1

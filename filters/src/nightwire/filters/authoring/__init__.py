@@ -9,23 +9,32 @@ if TYPE_CHECKING:
     from nightwire.filters.authoring.client import (
         NoAnswerError,
         Submission,
+        again,
         file_source,
+        length_since,
         send_request,
+        shaped,
         text_submission,
     )
     from nightwire.filters.authoring.page import light_curve_svg
     from nightwire.filters.authoring.report import JudgedAlert, Report
+    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
 
 __all__ = [
     "JudgedAlert",
     "NoAnswerError",
     "Report",
     "Submission",
+    "again",
     "file_source",
+    "length_since",
     "light_curve_svg",
+    "near_targets",
     "send_request",
+    "shaped",
     "text_submission",
     "try_on_recent",
+    "watchlist_text",
 ]
 
 __getattr__ = on_demand(
@@ -35,10 +44,15 @@ __getattr__ = on_demand(
         "NoAnswerError": "client",
         "Report": "report",
         "Submission": "client",
+        "again": "client",
         "file_source": "client",
+        "length_since": "client",
         "light_curve_svg": "page",
+        "near_targets": "watchlist",
         "send_request": "client",
+        "shaped": "client",
         "text_submission": "client",
         "try_on_recent": "api",
+        "watchlist_text": "watchlist",
     },
 )

@@ -87,10 +87,9 @@ def submit(
     from nightwire.core.cli import parse_duration
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.authoring.client import default_owner, send_request
+    from nightwire.filters.authoring.client import default_owner, send_request, shaped
     from nightwire.filters.authoring.default_survey import default_survey
     from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
-    from nightwire.filters.model.transform import with_light_form
     from nightwire.schemas.topics import filter_topic
 
     owner = owner or default_owner()
@@ -100,10 +99,9 @@ def submit(
         submission = near_targets(submission, f"{owner}/{name}", radius, text)
     survey = survey or _survey_of(keep) or default_survey(kafka, sources=_listed(source))
     past = round(parse_duration(backfill).total_seconds() * 1000) if backfill else 0
-    light = with_light_form(survey, _listed(drop), _listed(mean), light=lite)
-    submission = replace(
-        submission, survey=survey, cap=cap, choice=choice, sources=_listed(source),
-        output=output, drop=light["drop"], means=light["means"], backfill=past, trial=trial,
+    submission = shaped(
+        submission, survey, _listed(drop), _listed(mean), lite=lite, cap=cap, choice=choice,
+        sources=_listed(source), output=output, backfill=past, trial=trial,
     )  # fmt: skip
     topic = output or filter_topic(owner, name)
     answer = send_request(kafka, "submit", owner, name, timeout=timeout, **submission.fields())

@@ -5,18 +5,20 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
 from nightwire.core import kafka
+from nightwire.core.cli import parse_duration
 from nightwire.core.kafka import Writer, ensure_topics, watermarks
 from nightwire.core.runtime import now_ms
 from nightwire.filters.authoring.extract import extract, likely_function
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map
 from nightwire.filters.language import NAMED, FilterError, objections
-from nightwire.filters.model.transform import DECLARED
+from nightwire.filters.model.transform import DECLARED, with_light_form
 from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import answers, requests, settings
 
@@ -78,6 +80,63 @@ class Submission:
         return asdict(self) | lists
 
 
+def shaped(
+    submission: Submission, survey: str, drop: Sequence[str], means: Sequence[str], *, lite: bool, **more: Any
+) -> Submission:
+    """Return a submission for the alerts of *survey*, which are changed as their owner wishes.
+
+    Args:
+        submission: What passes.
+        survey: Whose alerts.
+        drop: Fields that are left out.
+        means: Fields of which a mean is added.
+        lite: Whether the alerts come in their light form, too.
+        more: Further fields.
+
+    Raises:
+        FilterError: They do, and are not of one survey that there is.
+    """
+    form: dict[str, Any] = with_light_form(survey, drop, means, light=lite)
+    return replace(submission, survey=survey, **form, **more)
+
+
+KEPT = ("language", "source", "entry", "survey", "cap", "choice", "sources", "output", "drop", "means")
+"""Fields that a version of a filter has of its submission, with those of `again`."""
+
+
+def again(version: Mapping[str, Any], backfill: int) -> Submission:
+    """Return the submission of a version of a filter, once more, for the sake of its past.
+
+    Args:
+        version: Its record.
+        backfill: Length of the past that is judged. [ms]
+    """
+    kept = {name: version[name] for name in (*KEPT, "transform", "behind")}
+    return Submission(**kept, backfill=backfill)
+
+
+def length_since(when: str, now: int) -> int:
+    """Return how long ago *when* is. [ms]
+
+    Args:
+        when: A duration, such as ``1d``, or a date, perhaps with a time: UTC unless it says more.
+        now: [ms since 1970, UTC]
+
+    Raises:
+        FilterError: It is none of these, or lies in the future.
+    """
+    try:
+        if when[:1].isdecimal() and when[-1:] in "smhd":
+            return round(1000 * parse_duration(when).total_seconds())
+        asked = datetime.fromisoformat(when)
+    except ValueError as error:
+        raise FilterError(f"{when[:40]!r}: write a duration (1d, 12h) or a date (2026-11-20)") from error
+    asked = asked if asked.tzinfo else asked.replace(tzinfo=UTC)
+    if (length := now - round(1000 * asked.timestamp())) <= 0:
+        raise FilterError(f"{when} lies in the future: a backfill begins in the past")
+    return length
+
+
 def sql_submission(condition: str) -> Submission:
     """Return the submission of an SQL condition."""
     return Submission("sql", condition.strip(), "")
@@ -108,21 +167,27 @@ def file_submission(
     return Submission("python", file_source(file, entry, transform, columns), entry, transform=transform)
 
 
-def text_submission(language: str, text: str) -> Submission:
+def text_submission(
+    language: str, text: str, entry: str = "", transform: str = "", columns: Sequence[str] = ()
+) -> Submission:
     """Return the submission of a text, of which nothing is run here, whoever wrote it.
 
     Args:
         language: ``python`` or ``sql``.
         text: A whole script, or a condition.
+        entry: As `file_submission` takes them.
+        transform: Likewise.
+        columns: Likewise.
 
     Raises:
         FilterError: It is no filter, or uses what only running it would make.
     """
     if language == "sql":
-        return sql_submission(text)
+        return replace(sql_submission(text), transform=transform)
     try:
-        entry = likely_function(text)
-        return Submission("python", checked_source(extract(text, entry), entry), entry)
+        entry = entry or likely_function(text, transform)
+        source = extract(with_columns(text, columns), entry, also=transform_names(transform))
+        return Submission("python", checked_source(source, entry), entry, transform=transform)
     except (RecursionError, MemoryError) as error:
         raise FilterError("this text is nested too deeply") from error
 
@@ -191,7 +256,7 @@ def send_request(
 
     Args:
         bootstrap: Kafka's address.
-        action: ``submit``, ``remove``, ``enable``, ``disable`` or ``rollback``.
+        action: ``submit``, ``remove``, ``enable``, ``disable``, ``rollback`` or ``stop-backfill``.
         owner: Who asks.
         name: The filter.
         timeout: Longest wait. [s]

@@ -26,6 +26,9 @@ def {entry}(alert):
     return alert.match({catalogue!r}, {radius!r}) is not None and {inner}(alert)
 """
 
+WRAPPING = re.compile(rf"\n+def {ENTRY}\(alert\):\n    return .* is not None and (\w+)\(alert\)\n?")
+"""That, in a text that was submitted before."""
+
 
 def near_targets(submission: Submission | None, catalogue: str, radius: float, text: bytes) -> Submission:
     """Return a submission that takes alerts near targets alone.
@@ -45,6 +48,7 @@ def near_targets(submission: Submission | None, catalogue: str, radius: float, t
     except ValueError as error:
         raise FilterError(str(error)) from error
     near = f"MATCH('{catalogue}', {radius!r}) IS NOT NULL"
+    submission = submission and _without_targets(submission, catalogue)
     if submission is None:
         return Submission("sql", near, "", watchlist=text)
     if submission.language == "sql":
@@ -55,6 +59,16 @@ def near_targets(submission: Submission | None, catalogue: str, radius: float, t
         raise FilterError("a watchlist goes with a function of one alert, or with an SQL condition")
     wrapped = WRAPPED.format(entry=ENTRY, catalogue=catalogue, radius=radius, inner=submission.entry)
     return replace(submission, source=submission.source + wrapped, entry=ENTRY, watchlist=text)
+
+
+def _without_targets(submission: Submission, catalogue: str) -> Submission | None:
+    """Return what is asked beside an earlier watchlist of that name; None for nothing."""
+    if submission.entry == ENTRY and (found := WRAPPING.search(submission.source)):
+        return replace(submission, source=WRAPPING.sub("\n", submission.source), entry=found[1])
+    near = rf"MATCH\('{re.escape(catalogue)}', [\d.e+-]+\) IS NOT NULL(?: AND \((.*)\))?"
+    if submission.language == "sql" and (asked := re.fullmatch(near, submission.source, re.DOTALL)):
+        return replace(submission, source=asked[1]) if asked[1] else None
+    return submission
 
 
 def watchlist_text(path: Path, columns: Columns) -> tuple[bytes, str]:

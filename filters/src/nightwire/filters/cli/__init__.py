@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
+    from nightwire.filters.cli.comments import (
+        Comment,
+        CommentError,
+        read_comments,
+        take_back,
+        write_comment,
+    )
     from nightwire.filters.cli.notify import check_url, notify_owner
     from nightwire.filters.cli.queries import (
         ListedFilter,
@@ -12,6 +19,7 @@ if TYPE_CHECKING:
         filter_log,
         last_notices,
         listed_filters,
+        past_again,
         read_filters,
         shown_version,
         version_lines,
@@ -20,14 +28,18 @@ if TYPE_CHECKING:
     from nightwire.filters.cli.tables import listed_json
 
 HOMES = {
+    **dict.fromkeys(("Comment", "CommentError", "read_comments", "take_back", "write_comment"), "comments"),
     "check_url": "notify",
     "notify_owner": "notify",
     **dict.fromkeys(("ListedFilter", "LogEntry", "filter_log", "last_notices"), "queries"),
-    **dict.fromkeys(("listed_filters", "read_filters", "shown_version", "version_lines"), "queries"),
+    **dict.fromkeys(("listed_filters", "past_again", "read_filters"), "queries"),
+    **dict.fromkeys(("shown_version", "version_lines"), "queries"),
     **dict.fromkeys(("summary_lines", "summary_of", "take_snapshot"), "summaries"),
     "listed_json": "tables",
 }
 __all__ = [
+    "Comment",
+    "CommentError",
     "ListedFilter",
     "LogEntry",
     "check_url",
@@ -36,12 +48,16 @@ __all__ = [
     "listed_filters",
     "listed_json",
     "notify_owner",
+    "past_again",
+    "read_comments",
     "read_filters",
     "shown_version",
     "summary_lines",
     "summary_of",
+    "take_back",
     "take_snapshot",
     "version_lines",
+    "write_comment",
 ]
 
 __getattr__ = on_demand(__name__, HOMES)

@@ -3,8 +3,9 @@
 import click
 
 from nightwire.filters.cli.author import new, test
+from nightwire.filters.cli.comments import comment, comments
 from nightwire.filters.cli.inspect import list_, log, overflow, show, top
-from nightwire.filters.cli.owner import disable, enable, remove, rollback, submit
+from nightwire.filters.cli.owner import backfill, disable, enable, remove, rollback, submit
 from nightwire.filters.cli.run import run
 
 
@@ -21,5 +22,8 @@ def filter_() -> None:
     """
 
 
-for verb in (new, test, submit, enable, disable, rollback, remove, list_, show, log, top, overflow, run):
+for verb in (
+    *(new, test, submit, backfill, enable, disable, rollback, remove),
+    *(list_, show, log, top, overflow, comment, comments, run),
+):
     filter_.add_command(verb)

@@ -1,7 +1,6 @@
 """The verbs that ask the engine for a change: submit, enable, disable, rollback, remove."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,23 +172,19 @@ def _submission(
         FilterError: It is no filter.
         UsageError: Its alerts are to be light, and are not of one survey that there is.
     """
-    from nightwire.filters.authoring.client import file_submission
+    from nightwire.filters.authoring.client import file_submission, shaped
     from nightwire.filters.language import FilterError
-    from nightwire.filters.model.transform import with_light_form
 
     if near is not None and file is None and sql is None:
         submission = near(None)
     else:
         submission = file_submission(file, sql, entry, transform, listed_columns(columns))
         submission = submission if near is None else near(submission)
+    past = {"backfill": round(1000 * (backfill or 0)), "trial": not no_trial}
     try:
-        light = with_light_form(survey, drop, means, light=lite)
+        return shaped(submission, survey, drop, means, lite=lite, **past, **fields)
     except FilterError as error:
         raise click.UsageError(f"--lite: {error}") from error
-    return replace(
-        submission, survey=survey, drop=light["drop"], means=light["means"], trial=not no_trial,
-        backfill=round(1000 * (backfill or 0)), **fields,
-    )  # fmt: skip
 
 
 def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
@@ -212,6 +207,48 @@ def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) 
         click.echo(message)
     if message.startswith(BACKFILL_STOPPED):
         raise SystemExit(1)
+
+
+@click.command()
+@name_argument
+@click.option("--since", metavar="WHEN", help="From when on: a duration, such as 1d, or a date (UTC).")
+@click.option("--stop", is_flag=True, help="End the one that runs; what it has sent stays.")
+@click.option("--wait", is_flag=True, help="Tell how far it is, until it has ended.")
+@request_options
+def backfill(
+    name: str, since: str | None, stop: bool, wait: bool, owner: str | None, timeout: float,
+    bootstrap: str | None,
+) -> None:  # fmt: skip
+    """Judge the past by filter NAME, which is live, once more: its next version does that.
+
+    \b
+    Example:
+      nightwire filter backfill bright --since 2026-11-20 --wait
+      nightwire filter backfill bright --since 12h
+      nightwire filter backfill bright --stop
+    """
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.filters.cli.queries import past_again
+    from nightwire.filters.language import FilterError
+
+    if (since is None) != stop:
+        raise click.UsageError("say from when on (--since), or --stop")
+    if stop:
+        done = "ends its backfill (version {})"
+        _change("stop-backfill", done, name=name, owner=owner, timeout=timeout, bootstrap=bootstrap)
+        return
+    whose, where = owner_or_default(owner), enter(find_endpoints(bootstrap).kafka)
+    try:
+        fields = past_again(where, whose, name, str(since))
+    except FilterError as error:
+        exit_refused(f"{whose}/{name} has no past:", error.reasons)
+    answer = _ask(bootstrap, "submit", whose, name, timeout, **fields)
+    if not answer["accepted"]:
+        exit_refused(f"{whose}/{name} is refused:", answer["reasons"])
+    click.echo(f"{whose}/{name} is live in version {answer['version']} ({'; '.join(answer['reasons'])})")
+    if wait:
+        _await_backfill(bootstrap, whose, name, answer["version"])
 
 
 @click.command()

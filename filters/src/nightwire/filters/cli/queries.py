@@ -7,7 +7,9 @@ from typing import Any
 
 from nightwire.core.accounting import StageTotal, read_accounts, totals
 from nightwire.core.kafka import read_to_end
-from nightwire.filters.language import fields_read
+from nightwire.core.runtime import now_ms
+from nightwire.filters.authoring.client import again, length_since
+from nightwire.filters.language import FilterError, fields_read
 from nightwire.filters.model.chains import unwritten_topics
 from nightwire.filters.model.filter_set import FilterSet
 from nightwire.filters.model.text_facts import load_facts
@@ -67,6 +69,22 @@ def read_filters(bootstrap: str) -> FilterSet:
     for message in read_to_end(bootstrap, [FILTERS]):
         found.take(message.key(), message.value())
     return found
+
+
+def past_again(bootstrap: str, owner: str, name: str, since: str) -> dict[str, Any]:
+    """Return the fields of a request by which a live filter judges its past, from *since* on.
+
+    Raises:
+        FilterError: It is not live, or that is no time.
+        KafkaException: Kafka does not answer.
+    """
+    known = read_filters(bootstrap)
+    live = known.live_version(owner, name)
+    if not live:
+        raise FilterError(
+            f"{owner} has no live filter {name}: submit it, or `nightwire filter enable {name}`"
+        )
+    return again(known.versions[owner, name, live], length_since(since, now_ms())).fields()
 
 
 def listed_filters(bootstrap: str, owner: str | None = None) -> list[ListedFilter]:

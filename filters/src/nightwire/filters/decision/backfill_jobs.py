@@ -5,12 +5,14 @@ They lie in ``DIR/backfills/<owner>.<name>.<version>/``:
 job.json        what is to be judged
 reached.json    how far it is
 filter-sets/    the filter
+stop            says that its owner wants it to end
 past/           what was decided for each batch, before anything was sent
 """
 
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,6 +73,20 @@ class BackfillJobs:
     def keep_progress(self, job: BackfillJob, progress: BackfillProgress) -> None:
         """Store how far a job is; on return it is on disk."""
         write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(dump_progress(progress)))
+
+    def stop(self, owner: str, name: str) -> int:
+        """Let the newest backfill of a filter end; return of which version it is, 0 for none."""
+        found = [job for job in map(_load, self._files()) if (job.owner, job.name) == (owner, name)]
+        newest = max(found, key=lambda job: job.version, default=None)
+        if newest is None:
+            return 0
+        with suppress(FileNotFoundError):  # it has just ended
+            self._file(newest.id).with_name("stop").touch()
+        return newest.version
+
+    def stopped(self, job: BackfillJob) -> bool:
+        """Return whether its owner wants a job to end."""
+        return self._file(job.id).with_name("stop").exists()
 
     def done(self, job: BackfillJob) -> None:
         """Forget a job."""

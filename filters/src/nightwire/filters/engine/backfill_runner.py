@@ -145,9 +145,10 @@ class BackfillRunner:
             HTTPError: The archive is away.
         """
         live, progress = self._filter(job), self._jobs.progress(job)
-        if live is None:
+        if live is None or self._jobs.stopped(job):
             reached = progress_text(progress or BackfillProgress())
-            self._end(job, f"stopped, version {job.version} is not live: {reached}")
+            why = f"version {job.version} is not live" if live is None else "as its owner asked"
+            self._end(job, f"stopped, {why}: {reached}")
             return
         until = {
             partition: end for partition, end in (job.until or {}).items() if live.reads_topic(partition[0])

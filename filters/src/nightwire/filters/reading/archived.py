@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 
 import httpx
 
@@ -42,7 +43,7 @@ def last_night(url: str | None, survey: str, most: int, login: tuple[str, str] |
         raise NoArchiveError(
             "no archive: `nightwire up --archive` starts one, or name it by NIGHTWIRE_ARCHIVE_HTTP"
         )
-    asked = {"params": {"limit": most}, "json": {"sql": LAST_NIGHT.format(survey, most)}}
+    asked: dict[str, Any] = {"params": {"limit": most}, "json": {"sql": LAST_NIGHT.format(survey, most)}}
     try:
         answer = request("POST", f"{url}/query", login=login, timeout=TIMEOUT, **asked)
         places = [(row["partition"], row["offset"]) for row in answer.json()]

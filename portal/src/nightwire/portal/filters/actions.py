@@ -1,19 +1,40 @@
 """Where an owner's wishes are taken: to try a filter, to submit it, to change it, to show it."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore
 from typing import Any
 
 from itsdangerous import BadData, URLSafeSerializer
 
+from nightwire.core.catalogues import Columns
 from nightwire.core.presence import SiteHttpError
-from nightwire.core.runtime import Endpoints
+from nightwire.core.runtime import Endpoints, now_ms
 from nightwire.core.subscriptions import FlowDeniedError
-from nightwire.filters.authoring import send_request, text_submission
-from nightwire.filters.cli import check_url, notify_owner, read_filters
+from nightwire.filters.authoring import (
+    Submission,
+    length_since,
+    near_targets,
+    send_request,
+    shaped,
+    text_submission,
+    watchlist_text,
+)
+from nightwire.filters.cli import (
+    CommentError,
+    check_url,
+    notify_owner,
+    past_again,
+    read_filters,
+    take_back,
+    write_comment,
+)
 from nightwire.filters.sandbox import Strength
+from nightwire.portal.filters.apart import apart
 from nightwire.portal.filters.owner import Owner
 from nightwire.portal.filters.trial import Question, Tried, tried
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
@@ -21,7 +42,7 @@ from nightwire.schemas.topics import NAME, filter_topic
 
 PATIENCE = 60.0
 """Longest wait for the engine. [s]"""
-ACTIONS = ("enable", "disable", "rollback", "remove")
+ACTIONS = ("enable", "disable", "rollback", "remove", "backfill", "stop-backfill")
 AT_ONCE = 2
 """Trials that run at once, each of another owner: each may take a core."""
 
@@ -37,6 +58,20 @@ class Wish:
         cap: Most alerts a visit; 0 for all.
         choice: Which ones: the ``first``, or the ``best``.
         notify: Where each alert that passes is posted or mailed to; empty for nowhere.
+        entry: The function; empty: the only one, or ``keep``.
+        columns: Columns that are its arguments.
+        transform: The function that computes what is added; empty for none.
+        output: Where alerts go in place of the filter's own topic: a community broker's stream.
+        drop: Fields that are left out there.
+        means: Fields of which a mean is added.
+        lite: Whether stamps and histories are left out.
+        sources: Topics that are judged in place of the survey's.
+        behind: What becomes of it where the slow lane cannot keep up.
+        since: From when on its past is judged; empty for none.
+        targets: A file of targets, near which alerts are asked about; empty for none.
+        file: Its name.
+        radius: How near. [arcsec]
+        target_columns: Columns of it that go along; none for all.
     """
 
     language: str
@@ -45,6 +80,28 @@ class Wish:
     cap: int = 20
     choice: str = "first"
     notify: str = ""
+    entry: str = ""
+    columns: Sequence[str] = ()
+    transform: str = ""
+    output: str = ""
+    drop: Sequence[str] = ()
+    means: Sequence[str] = ()
+    lite: bool = False
+    sources: Sequence[str] = ()
+    behind: str = "newest"
+    since: str = ""
+    targets: bytes = b""
+    file: str = ""
+    radius: float = 2.0
+    target_columns: Sequence[str] = ()
+
+    def submission(self) -> Submission:
+        """Return what it asks of an alert.
+
+        Raises:
+            FilterError: It is no filter.
+        """
+        return text_submission(self.language, self.text, self.entry, self.transform, self.columns)
 
 
 @dataclass(frozen=True)
@@ -97,7 +154,7 @@ class FilterActions:
             FilterError: It is no filter, or takes too long.
             RefusedError: Others are being tried, or Kafka refuses.
         """
-        one = text_submission(wish.language, wish.text)
+        one = wish.submission()
         asked = Question(
             one.language, one.source, one.entry, wish.survey, last, of_last_night,
             self.where.schema_registry, self.where.archive, self.strength,
@@ -108,7 +165,7 @@ class FilterActions:
     @contextmanager
     def _turn(self, owner: str) -> Iterator[None]:
         if owner in self._trying:
-            raise RefusedError(429, "a filter of yours is being tried: wait until that is done")
+            raise RefusedError(429, "a filter of yours is being looked at: wait until that is done")
         self._trying.add(owner)
         try:
             if not self._running.acquire(timeout=10.0):
@@ -124,17 +181,16 @@ class FilterActions:
         """Submit a filter; where that is wished, let its owner know what passes.
 
         Raises:
-            FilterError: It is no filter.
+            FilterError: It is no filter, or has no targets.
             NameError_: It cannot be called so.
             RefusedError: Kafka refuses, or the engine does not answer.
         """
-        topic = filter_topic(owner.name, name)
+        topic = wish.output or filter_topic(owner.name, name)
         if wish.notify:
             check_url(wish.notify)
-        whole = replace(
-            text_submission(wish.language, wish.text), survey=wish.survey, cap=wish.cap, choice=wish.choice
-        )
-        done = self._asked(owner, "submit", name, whole.fields())
+        asked, remarks = self._submission(owner, name, wish)
+        done = self._asked(owner, "submit", name, asked.fields())
+        done = replace(done, reasons=[*done.reasons, *remarks])
         if not (done.accepted and wish.notify):
             return done
         try:
@@ -144,16 +200,59 @@ class FilterActions:
         said = f"sent to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
         return replace(done, reasons=[*done.reasons, said])
 
-    def changed(self, owner: Owner, name: str, action: str, version: int = 0) -> Outcome:
-        """Enable, disable or remove a filter, or roll it back.
+    def _submission(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
+        """Return what is sent of a wish, and remarks on its targets."""
+        alone, remark = bool(wish.targets) and not wish.text.strip(), ""
+        asked = None if alone else wish.submission()
+        if wish.targets:
+            with self._turn(owner.name), TemporaryDirectory() as folder:
+                file = Path(folder) / (re.sub(r"[^\w.-]", "_", wish.file)[-60:].strip(".") or "targets")
+                file.write_bytes(wish.targets)
+                text, remark = apart(targets_in, str(file), list(wish.target_columns))
+            asked = near_targets(asked, f"{owner.name}/{name}", wish.radius, text.encode())
+        whole = shaped(
+            asked or wish.submission(), wish.survey, wish.drop, wish.means, lite=wish.lite, cap=wish.cap,
+            choice=wish.choice, sources=wish.sources, output=wish.output, behind=wish.behind,
+            backfill=length_since(wish.since, now_ms()) if wish.since else 0,
+        )  # fmt: skip
+        return whole, [remark] if remark else []
+
+    def said(self, owner: Owner, whose: str, name: str, text: str) -> None:
+        """Let an owner say something about a filter.
 
         Raises:
+            RefusedError: 422: that is no comment; Kafka refuses or does not answer.
+        """
+        self._commented(owner, write_comment, whose, name, text)
+
+    def taken_back(self, owner: Owner, comment: str) -> None:
+        """Let an owner take back what he said.
+
+        Raises:
+            RefusedError: 422: he did not; Kafka refuses or does not answer.
+        """
+        self._commented(owner, take_back, comment)
+
+    def _commented(self, owner: Owner, how: Callable[..., object], *what: str) -> None:
+        try:
+            owner.ask(how, owner.bootstrap, owner.name, *what)
+        except CommentError as error:
+            raise RefusedError(422, str(error)) from error
+
+    def changed(self, owner: Owner, name: str, action: str, version: int = 0, since: str = "") -> Outcome:
+        """Enable, disable or remove a filter, roll it back, or judge its past since some time.
+
+        Raises:
+            FilterError: That is no time, or the filter is not live.
             NameError_: There is no such filter.
             RefusedError: There is no such action; Kafka refuses, or the engine does not answer.
         """
         if action not in ACTIONS:
             raise RefusedError(400, f"{action[:20]!r} is no action; there are {', '.join(ACTIONS)}")
         filter_topic(owner.name, name)
+        if action == "backfill":
+            fields = owner.ask(past_again, owner.bootstrap, owner.name, name, since)
+            return self._asked(owner, "submit", name, fields)
         return self._asked(owner, action, name, {"version": version})
 
     def _asked(self, owner: Owner, action: str, name: str, fields: dict[str, Any]) -> Outcome:
@@ -184,3 +283,13 @@ class FilterActions:
     @property
     def _links(self) -> URLSafeSerializer:
         return URLSafeSerializer(self.secret, "shared filter")
+
+
+def targets_in(file: str, columns: Sequence[str]) -> tuple[str, str]:
+    """Return the targets in a file, which a stranger made, as CSV, and a remark: apart from us.
+
+    Raises:
+        FilterError: It is no watchlist.
+    """
+    text, remark = watchlist_text(Path(file), Columns(kept=tuple(columns)))
+    return text.decode(), remark

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from nightwire.filters.authoring.client import BACKFILL, BACKFILL_ENDED, BACKFILL_STOPPED
 from nightwire.filters.cli import (
     filter_log,
     last_notices,
@@ -94,6 +95,26 @@ def told(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
     """Return the log of a filter, the newest entry first."""
     entries = reversed(filter_log(bootstrap, owner, name))
     return [{"time": f"{one.time:%Y-%m-%dT%H:%M:%SZ}", "kind": one.kind, "text": one.text} for one in entries]
+
+
+@dataclass(frozen=True)
+class Past:
+    """How far a backfill is.
+
+    Attributes:
+        says: The engine's last word about it.
+        runs: Whether it goes on.
+    """
+
+    says: str
+    runs: bool
+
+
+def past_of(log: Sequence[Mapping[str, Any]]) -> Past | None:
+    """Return how far the last backfill in a log is, of which the newest entry comes first."""
+    said = (one["text"] for one in log if one["kind"] == "notice")
+    last = next((text for text in said if BACKFILL in text), None)
+    return last and Past(last, not any(end in last for end in (BACKFILL_ENDED, BACKFILL_STOPPED)))
 
 
 def cut_off(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:

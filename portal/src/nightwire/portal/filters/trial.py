@@ -1,39 +1,21 @@
-"""A filter tried in a process of its own: bounded in time and memory, whatever its text is.
+"""A filter tried in a process of its own, which asks Kafka as the owner.
 
-The process asks Kafka as the owner; it has none of the portal's secrets.  The filter's code runs in
-the sandbox beneath it, and nowhere else.
+The filter's code runs in the sandbox beneath it, and nowhere else.
 """
 
 import base64
-import json
-import logging
-import os
-import resource
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from nightwire.filters.authoring import JudgedAlert, Submission, light_curve_svg, try_on_recent
-from nightwire.filters.language import FilterError
 from nightwire.filters.sandbox import Strength
+from nightwire.portal.filters.apart import apart
 from nightwire.portal.filters.owner import Owner
 from nightwire.portal.pictures import strip
-from nightwire.schemas import MendableError
-from nightwire.schemas.serving import RefusedError
 
-log = logging.getLogger("nightwire.portal")
-
-WALL_S = 90.0
-"""Time by the clock. [s]"""
-MEMORY = 6 << 30
-"""Address space, of which most is never touched. [byte]"""
 PASSED, MISSED = 8, 8
 """Alerts that are shown: of those that passed, and of those that just missed."""
-COMMAND = (sys.executable, "-c", f"from {__name__} import main; main()")
 
 
 @dataclass(frozen=True)
@@ -116,55 +98,16 @@ def tried(owner: Owner, question: Question) -> Tried:
         FilterError: It is no filter, or takes too long.
         RefusedError: Kafka refuses.
     """
-    asked = json.dumps([asdict(owner), asdict(question)]).encode()
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
-    kept |= {
-        name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ
-    }
-    kept |= {"NIGHTWIRE_ARCHIVE_HTTP": question.archive} if question.archive else {}
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(COMMAND, env=kept, start_new_session=True, **pipes) as child:
-        try:
-            out, complaint = child.communicate(asked, WALL_S)
-        except subprocess.TimeoutExpired as error:
-            raise FilterError(
-                f"the trial was not done within {WALL_S:g} s: try it on fewer alerts"
-            ) from error
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-    if child.returncode:
-        log.warning("a trial of %s ended badly: %s", owner.name, complaint[-2000:].decode(errors="replace"))
-        raise FilterError("the trial ended badly: this text, or these alerts, take too much memory")
-    return _answered(json.loads(out))
-
-
-def _answered(answer: Mapping[str, Any]) -> Tried:
-    if answer["status"]:
-        raise RefusedError(answer["status"], answer["reasons"][0])
-    if answer["reasons"]:
-        raise FilterError(*answer["reasons"])
-    found = answer["tried"]
+    variables = {"NIGHTWIRE_ARCHIVE_HTTP": question.archive} if question.archive else {}
+    found = apart(ask_as, asdict(owner), asdict(question), **variables)
     pictures = [Picture(**one) for one in found["pictures"]]
     return Tried(**{**found, "pictures": pictures, "stages": [tuple(one) for one in found["stages"]]})
 
 
-def main() -> None:
-    """Try what standard input asks for; print what came out, or why it is refused."""
-    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))  # the sandbox sets its own
-    who, what = json.loads(sys.stdin.buffer.read())
-    answer: dict[str, Any] = {"reasons": [], "status": 0}
-    owner = Owner(**who)
-    try:
-        answer["tried"] = asdict(owner.ask(_tried, Question(**what), owner.bootstrap))
-    except RefusedError as error:
-        answer |= {"reasons": [str(error)], "status": error.status}
-    except FilterError as error:
-        answer["reasons"] = error.reasons
-    except MendableError as error:
-        answer["reasons"] = [str(error)]
-    sys.stdout.write(json.dumps(answer))
+def ask_as(owner: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the trial as JSON has it, made by this process, as its owner."""
+    one = Owner(**owner)
+    return asdict(one.ask(_tried, Question(**question), one.bootstrap))
 
 
 def _tried(asked: Question, bootstrap: str) -> Tried:

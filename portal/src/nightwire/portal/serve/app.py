@@ -63,7 +63,7 @@ PAGES: Mapping[str, Answering] = {
     "/filters/of/{name}": my_filters.one,
     "/shared/{link}": my_filters.shared,
 }
-FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}")
+FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}", "/shared/{link}")
 """Pages that take forms, by POST."""
 
 

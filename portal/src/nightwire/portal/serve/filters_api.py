@@ -7,6 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from nightwire.filters.cli import read_comments
 from nightwire.portal.account import check_token
 from nightwire.portal.account.forms import HEADER, MOST
 from nightwire.portal.filters import Outcome, questions
@@ -55,15 +56,36 @@ async def try_filter(portal: Portal, http: Request) -> Response:
 async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
     owner, said = await portal.owner(http), await said_by(http)
+    if text := said.pop("targets", ""):
+        said["targets"] = "targets", str(text).encode()
     return _outcome(
         await portal.wait_for(portal.actions.submitted, owner, http.path_params["name"], wish_of(said))
     )
 
 
+async def filter_comments(portal: Portal, http: Request) -> Response:
+    """Tell what was said about a filter, of who asks or of the ``?owner=``."""
+    owner = await portal.owner(http)
+    whose = http.query_params.get("owner", owner.name)
+    found = await portal.wait_for(owner.ask, read_comments, owner.bootstrap, whose, http.path_params["name"])
+    return _json([asdict(one) for one in found])
+
+
+async def comment_filter(portal: Portal, http: Request) -> Response:
+    """Say something about a filter, or take it back."""
+    owner, said = await portal.owner(http), await said_by(http)
+    if back := str(said.get("take_back") or ""):
+        await portal.wait_for(portal.actions.taken_back, owner, back)
+    else:
+        about = (http.query_params.get("owner", owner.name), http.path_params["name"])
+        await portal.wait_for(portal.actions.said, owner, *about, str(said.get("text") or ""))
+    return await filter_comments(portal, http)
+
+
 async def change_filter(portal: Portal, http: Request) -> Response:
     """Enable, disable or remove a filter, or roll it back."""
     owner, said, where = await portal.owner(http), await said_by(http), http.path_params
-    wish = (where["name"], where["action"], number_of(said.get("version")))
+    wish = (where["name"], where["action"], number_of(said.get("version")), str(said.get("since") or ""))
     return _outcome(await portal.wait_for(portal.actions.changed, owner, *wish))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nightwire.filters.cli import read_comments
 from nightwire.filters.language import FilterError
-from nightwire.portal.account import form_of, form_token
+from nightwire.portal.account import Form, form_of, form_token
 from nightwire.portal.filters import Owner, Tried, Wish, questions
 from nightwire.portal.model.words import path
 from nightwire.portal.serve.pages import render
@@ -31,7 +32,9 @@ BEGINNING = {
 """A filter to begin with, in each language."""
 CAP = 20
 """Most alerts a visit, unless it is said."""
-FIELDS = ("name", "text", "language", "survey", "cap", "choice", "notify", "last", "last_night")
+TEXTS = ("text", "survey", "notify", "entry", "transform", "output", "behind", "since")
+LISTS = ("columns", "drop", "means", "sources", "target_columns")
+FIELDS = (*TEXTS, *LISTS, "name", "language", "cap", "choice", "lite", "last", "last_night", "radius")
 """Fields of the editor's form."""
 
 
@@ -58,18 +61,33 @@ async def one(portal: Portal, http: Request) -> Response:
     done, asked = None, http.query_params
     if http.method == "POST":
         form = await form_of(http)
-        wish = (form.get("action", ""), number_of(form.get("version")))
-        done = await portal.wait_for(portal.actions.changed, owner, name, *wish)
+        wish = (form.get("action", ""), number_of(form.get("version")), form.get("since", ""))
+        if not await _commented(portal, owner, owner.name, name, form):
+            done = await portal.wait_for(portal.actions.changed, owner, name, *wish)
     shown = await portal.ask(owner, questions.shown, name, number_of(asked.get("version")))
     before = next((number for number in shown.versions if number < shown.version), shown.version)
     against = await portal.ask(owner, questions.shown, name, number_of(asked.get("against")) or before)
+    log = await portal.ask(owner, questions.told, name)
     values: dict[str, Any] = {
-        "log": await portal.ask(owner, questions.told, name),
+        "past": questions.past_of(log),
+        "comments": await portal.ask(owner, read_comments, name),
+        "log": log,
         "cut": await portal.ask(owner, questions.cut_off, name),
         "changes": [*questions.differences(against, shown)],
         "link": path("shared", portal.actions.link(owner.name, name, shown.version)),
     }
     return _page(portal, http, owner, "filter.html", shown=shown, against=against, done=done, **values)
+
+
+async def _commented(portal: Portal, owner: Owner, whose: str, name: str, form: Form) -> bool:
+    """Carry out what a form wishes about comments; return whether it does."""
+    if form.get("action") == "comment":
+        await portal.wait_for(portal.actions.said, owner, whose, name, form.get("text", ""))
+    elif form.get("action") == "take-back":
+        await portal.wait_for(portal.actions.taken_back, owner, form.get("comment", ""))
+    else:
+        return False
+    return True
 
 
 async def write(portal: Portal, http: Request) -> Response:
@@ -80,15 +98,16 @@ async def write(portal: Portal, http: Request) -> Response:
     topics = sorted(topic for topic in portal.topics() if topic.startswith("alerts."))
     values["surveys"] = [topic.removeprefix("alerts.") for topic in topics]
     if http.method == "POST":
-        values["asked"] = form = dict.fromkeys(FIELDS, "") | await form_of(http)
-        status, found = await _wished(portal, owner, form)
+        form = await form_of(http)
+        values["asked"] = asked = dict.fromkeys(FIELDS, "") | form
+        status, found = await _wished(portal, owner, {**asked, "targets": form.file})
         values |= found
     else:
         values["asked"] = await _beginning(portal, owner, http)
     return _page(portal, http, owner, "editor.html", status, **values)
 
 
-async def _wished(portal: Portal, owner: Owner, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+async def _wished(portal: Portal, owner: Owner, form: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     """Return what came of a form of the editor's, a trial or a submission, and HTTP's status."""
     wish = wish_of(form)
     try:
@@ -114,13 +133,28 @@ def wish_of(asked: Mapping[str, Any]) -> Wish:
         RefusedError: 400: it is none.
     """
     language, choice = asked.get("language") or "python", asked.get("choice") or "first"
-    cap = number_of(asked.get("cap"), CAP)
-    texts = {name: asked.get(name, "") for name in ("text", "survey", "notify")}
+    texts = {name: asked.get(name) or "" for name in TEXTS}
+    lists: dict[str, Any] = {name: _listed(asked.get(name)) for name in LISTS}
+    file, targets = asked.get("targets") or ("", b"")
     if language not in BEGINNING or choice not in ("first", "best"):
         raise RefusedError(400, "language is python or sql, choice is first or best")
     if not all(isinstance(text, str) for text in texts.values()):
-        raise RefusedError(400, "text, survey and notify are texts")
-    return Wish(language, texts["text"], texts["survey"], cap, choice, texts["notify"].strip())
+        raise RefusedError(400, f"{', '.join(TEXTS)} are texts")
+    texts["behind"] = texts["behind"] or "newest"
+    try:
+        radius = float(asked.get("radius") or 2.0)
+    except (TypeError, ValueError) as error:
+        raise RefusedError(400, f"radius={str(asked['radius'])[:20]!r} is no number [arcsec]") from error
+    return Wish(
+        language, cap=number_of(asked.get("cap"), CAP), choice=choice, lite=bool(asked.get("lite")),
+        targets=targets, file=file, radius=radius, **texts, **lists,
+    )  # fmt: skip
+
+
+def _listed(said: Any) -> list[str]:
+    """Return names of a list, or between commas."""
+    names = said if isinstance(said, list) else str(said or "").split(",")
+    return [name.strip() for name in map(str, names) if name.strip()]
 
 
 async def _beginning(portal: Portal, owner: Owner, http: Request) -> dict[str, str]:
@@ -128,7 +162,9 @@ async def _beginning(portal: Portal, owner: Owner, http: Request) -> dict[str, s
     asked, blank = http.query_params, dict.fromkeys(FIELDS, "")
     if name := asked.get("name"):
         shown = await portal.ask(owner, questions.shown, name, number_of(asked.get("version")))
-        kept = {key: str(shown.record[key]) for key in ("survey", "cap", "choice")}
+        same = ("survey", "cap", "choice", "entry", "transform", "output", "behind")
+        kept = {key: str(shown.record[key]) for key in same}
+        kept |= {key: ", ".join(shown.record[key]) for key in ("drop", "means", "sources")}
         own = {"language": shown.language, "text": shown.record["source"], "name": name}
         return {**blank, **kept, **own}
     language = "sql" if asked.get("language") == "sql" else "python"
@@ -139,7 +175,19 @@ async def shared(portal: Portal, http: Request) -> Response:
     """Show the text that a link opens, to whoever has it."""
     portal.limit.check(http)
     owner, name, version, text = await portal.wait_for(portal.actions.linked, http.path_params["link"])
-    return render(portal, "shared.html", owner=owner, name=name, version=version, text=text)
+    if http.method == "POST":
+        form = await form_of(http)
+        await _commented(portal, await portal.owner(http), owner, name, form)
+    login = portal.gate.login(http)
+    values: dict[str, Any] = {
+        "who": login.name if login else "",
+        "token": form_token(http),
+        "at": http.url.path,
+    }
+    comments = await portal.wait_for(read_comments, portal.actions.where.kafka, owner, name)
+    return render(
+        portal, "shared.html", owner=owner, name=name, version=version, text=text, comments=comments, **values
+    )
 
 
 def number_of(said: Any, otherwise: int = 0) -> int:

@@ -21,6 +21,7 @@ TEXTS = {
     "radius": "Around a position. [arcsec]",
     "hours": "How far back.",
     "order": "Of the HEALPix cells.",
+    "owner": "Whose filter: yours, unless it says another.",
     "version": "Of a filter: the newest that was live, unless it says another.",
 }
 """What each parameter of a query means."""
@@ -95,13 +96,22 @@ ENDPOINTS = (
     Endpoint(MINE, "filter_of_name", "One of your filters.", query=("version",)),
     Endpoint(
         MINE, "submit_filter", "A filter submitted: its next version.",
-        method="post", body=("language", "text", "survey", "cap", "choice", "notify"),
+        method="post", body=(
+            *("language", "text", "survey", "cap", "choice", "notify", "entry", "columns", "transform"),
+            *("output", "drop", "means", "lite", "sources", "behind", "since"),
+            *("targets", "radius", "target_columns"),
+        ),
+    ),
+    Endpoint(f"{MINE}/comments", "filter_comments", "What was said about a filter.", query=("owner",)),
+    Endpoint(
+        f"{MINE}/comments", "comment_filter", "Something said about a filter, or taken back (an id).",
+        method="post", query=("owner",), body=("text", "take_back"),
     ),
     Endpoint(f"{MINE}/log", "filter_log", "What was asked for a filter, answered and noticed."),
     Endpoint(f"{MINE}/overflow", "filter_overflow", "What its cap cut off."),
     Endpoint(
-        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback or remove a filter.",
-        method="post", body=("version",),
+        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback, remove; (stop-)backfill.",
+        method="post", body=("version", "since"),
     ),
 )  # fmt: skip
 

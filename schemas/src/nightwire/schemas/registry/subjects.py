@@ -46,6 +46,7 @@ BUILT_IN = {
     "mapping": "channels-value",
     "flow": "flows-value",
     "owed": "owed-value",
+    "comment": "nightwire.Comment",
 }
 """Subjects of the control records; requests and answers, which have many topics, by record."""
 

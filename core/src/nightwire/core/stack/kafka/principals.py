@@ -83,7 +83,17 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (TRANSACTION, f"{OWED}-*", [WRITE]),
     ],
     "portal": [
-        *_topics([READ], "alerts.*", "filter.*", "returns.*", "seen.*", VOEVENTS, ACCOUNTS, DEAD_LETTERS),
+        *_topics(
+            [READ],
+            "alerts.*",
+            "filter.*",
+            "returns.*",
+            "seen.*",
+            "comments.*",
+            VOEVENTS,
+            ACCOUNTS,
+            DEAD_LETTERS,
+        ),
         *_topics(KEEPS, DIRECTORY),
     ],
     "users": [
