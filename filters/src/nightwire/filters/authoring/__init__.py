@@ -7,6 +7,9 @@ from nightwire.schemas.lazy import on_demand
 if TYPE_CHECKING:
     from nightwire.filters.authoring.api import try_on_recent
     from nightwire.filters.authoring.client import (
+        BACKFILL,
+        BACKFILL_ENDED,
+        BACKFILL_STOPPED,
         NoAnswerError,
         Submission,
         again,
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
 
 __all__ = [
+    "BACKFILL",
+    "BACKFILL_ENDED",
+    "BACKFILL_STOPPED",
     "JudgedAlert",
     "NoAnswerError",
     "Report",
@@ -40,6 +46,7 @@ __all__ = [
 __getattr__ = on_demand(
     __name__,
     {
+        **dict.fromkeys(("BACKFILL", "BACKFILL_ENDED", "BACKFILL_STOPPED"), "client"),
         "JudgedAlert": "report",
         "NoAnswerError": "client",
         "Report": "report",

@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from nightwire.core.runtime.process import die_with_parent
+from nightwire.core.runtime import die_with_parent
 from nightwire.filters.language import FilterError
 from nightwire.schemas import MendableError
 from nightwire.schemas.serving import RefusedError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from nightwire.filters.authoring.client import BACKFILL, BACKFILL_ENDED, BACKFILL_STOPPED
+from nightwire.filters.authoring import BACKFILL, BACKFILL_ENDED, BACKFILL_STOPPED
 from nightwire.filters.cli import (
     filter_log,
     last_notices,
