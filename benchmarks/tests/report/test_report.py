@@ -466,7 +466,16 @@ def test_a_browser_shows_the_page_on_a_phone_without_scrolling_sideways(tmp_path
 @pytest.mark.slow
 def test_goals_name_a_run_that_is_kept_and_are_shown() -> None:
     shown = [name for name in names() if goals(name)[1]]
-    assert shown == ["archive", "congestion", "directory", "filters", "flows", "gateway", "multicast", "portal"]
+    assert shown == [
+        "archive",
+        "congestion",
+        "directory",
+        "filters",
+        "flows",
+        "gateway",
+        "multicast",
+        "portal",
+    ]
     for name in shown:
         run, found = goals(name)
         result = read_result(results_folder() / f"{run}.json")
