@@ -249,20 +249,25 @@ def test_a_brokers_stream_is_lighter_as_its_owner_wishes(ann: httpx.Client) -> N
     assert 'value="broker.ann.lite"' in ann.get("/filters/new?name=lite").text
 
 
-def test_the_past_is_judged_since_a_date_and_that_is_stopped(site: Site, ann: httpx.Client) -> None:
+def press_past(http: httpx.Client, name: str, **form: str) -> str:
+    """Press a button of a filter's backfill, and return the page that comes."""
+    token = token_in(http.get(f"/filters/of/{name}").text)
+    return http.post(f"/filters/of/{name}", data={"token": token, **form}).text
+
+
+def test_a_backfill_is_asked_for_since_a_date(ann: httpx.Client) -> None:
+    assert "lies in the future" in press_past(ann, "bright", action="backfill", since="2199-01-01T00:00")
+    assert "write a duration" in press_past(ann, "bright", action="backfill", since="yesterday")
+    assert "no backfill of ann/bright runs" in press_past(ann, "bright", action="stop-backfill")
+
+
+@pytest.mark.proof  # it takes its time beside the stream
+def test_the_past_is_judged_since_a_date(site: Site, ann: httpx.Client) -> None:
     assert "live in version 1" in fill(ann, "submit", name="late")
-
-    def pressed(**form: str) -> httpx.Response:
-        token = token_in(ann.get("/filters/of/late").text)
-        return ann.post("/filters/of/late", data={"token": token, **form})
-
-    assert "lies in the future" in pressed(action="backfill", since="2199-01-01T00:00").text
-    assert "write a duration" in pressed(action="backfill", since="yesterday").text
-    assert "Done: version 2" in pressed(action="backfill", since="2026-01-01T00:00").text
+    assert "Done: version 2" in press_past(ann, "late", action="backfill", since="2026-01-01T00:00")
     write_night(site.guarded.bootstrap)  # a batch, with which the new version is live
     site.served.until(lambda: "backfill ended: " in ann.get("/filters/of/late").text, "the past is judged")
     assert ">Stop it<" not in ann.get("/filters/of/late").text
-    assert "no backfill of ann/late runs" in pressed(action="stop-backfill").text
 
 
 def test_who_has_the_link_reads_comments_and_owners_write_them(
