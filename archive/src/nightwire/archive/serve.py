@@ -129,7 +129,7 @@ def serve(asked: ServeSettings) -> None:
                 collected,
                 drain,
                 asked.metrics_port,
-                lambda: all(server.started for server in servers) and not failures,
+                lambda: all(server.started for server in servers) and drain.is_at_work and not failures,
             )
         )
         exits.enter_context(upkeep(asked))
@@ -218,6 +218,11 @@ class LastingDrain:
                 *counted, _, newest = self.shown
                 self._before, self._drain = (*counted, 0.0, newest), None
                 stop.wait(PATIENCE)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether Kafka and the store let it archive: it does not wait to begin anew."""
+        return self._drain is not None
 
     def value(self, at: int) -> float:
         """Return one value of `shown`."""

@@ -299,7 +299,10 @@ def _check_topics(owner: str, topics: Collection[str]) -> None:
     """
     if sum(one.startswith(f"broker.{owner}.") for one in topics) > MOST_TOPICS:
         raise FlowError(
-            [f"more than {MOST_TOPICS} topics broker.{owner}.…: end flows by `nightwire flow down --purge`"]
+            [
+                f"more than {MOST_TOPICS} topics broker.{owner}.…: ask the operator for "
+                "`nightwire flow down NAME --purge` of a flow that ended"
+            ]
         )
 
 
