@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,6 +18,7 @@ from flows.tests.conftest import Site, decoded, hook, out, place
 from flows.tests.receivers import receiver
 from flows.tests.running import (
     Stream,
+    alert,
     rewound,
     wait_for,
     worker,
@@ -78,6 +81,30 @@ def test_a_flow_changes_and_moves_under_load(site: Site, tmp_path: Path, changes
         wait_for(lambda: len(site.arrived()) >= count, tmp_path / "a")
     assert Counter(site.arrived()).most_common(1)[0][1] == 1
     assert len(site.arrived()) == count
+
+
+FIRST_BATCH = """
+import sys
+from nightwire.core.runtime import Endpoints
+from nightwire.filters.language import Condition
+from nightwire.flows import worker
+from nightwire.schemas import AlertDecoder, SchemaRegistry
+
+worker.enter = sys.exit  # before Kafka is asked
+try:
+    worker.serve(worker.WorkerSettings(Endpoints(""), "one"))
+except SystemExit:
+    known = {*sys.modules}
+said = Condition("snr > 20", "sim").judge([bytes.fromhex(sys.argv[1])], AlertDecoder(SchemaRegistry(None)))
+print(len(said.passed), "pandas" in known, "pandas" in sys.modules)
+"""
+
+
+def test_a_worker_has_its_imports_before_its_first_batch() -> None:
+    """Else who gets a stone that moves holds it up for as long as pandas takes."""
+    asked = [sys.executable, "-c", FIRST_BATCH, alert(1).hex()]
+    said = subprocess.run(asked, capture_output=True, text=True, timeout=200, check=True)
+    assert said.stdout.split() == ["1", "True", "True"]
 
 
 WINDOW = """[stones.often]

@@ -370,7 +370,7 @@ def serve(asked: WorkerSettings) -> None:
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.flows")
-    pa.schema([]).empty_table()  # its first table makes Arrow import pandas: not within the first batch
+    pa.array([0])  # its first array makes Arrow import pandas: not within the first batch
     kafka = enter(asked.endpoints.kafka)
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
