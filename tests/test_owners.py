@@ -208,7 +208,8 @@ def test_nobody_joins_another_group(guarded: Guarded, group: str) -> None:
 def test_nobody_sees_the_topics_of_others(guarded: Guarded) -> None:
     seen = set(AdminClient(client(guarded, "bob")).list_topics(timeout=60).topics)
     assert {"filter.bob.faint", "requests.bob", "answers.bob", "alerts.sim"} <= seen
-    assert not [name for name in seen if "ann" in name or "fink" in name]
+    others = [name for name in seen if "ann" in name or "fink" in name]
+    assert others == ["comments.ann"]  # what owners say of filters is for all owners
 
 
 def _more_rights(admin: AdminClient) -> Any:

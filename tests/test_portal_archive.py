@@ -93,7 +93,7 @@ def check_the_past(url: str) -> None:
     (alert,) = found["alerts"]
     assert (alert["id"], len(found["curve"]), found["missing"]) == ("7", 4, "")
     place = "/".join(str(alert[name]) for name in ("topic", "partition", "offset"))
-    assert httpx.get(f"{url}/api/stamps/{place}", timeout=30).content.startswith(b"\x89PNG")
+    assert httpx.get(f"{url}/api/stamps/{place}", timeout=30).content.startswith(b"\xff\xd8\xff")
     assert httpx.get(f"{url}/api/record/{place}", timeout=30).json()["alert"]["diaSourceId"] == 7
     assert httpx.get(f"{url}/object/sim/7", timeout=30).status_code == 200
     near = httpx.get(f"{url}/api/find?q=10.507+-20.25+r=5", timeout=30).json()["near"]
