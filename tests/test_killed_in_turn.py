@@ -149,6 +149,7 @@ def alert_id(message: Message) -> int:
     return int(Codec(lsst_schema()).decode(unframe(message.value() or b"")[1])["diaSourceId"])
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_whoever_dies_during_a_visit_what_went_in_comes_out_and_the_accounts_agree(chain: Chain) -> None:
     for victim in (chain.producer, chain.ingest, chain.consumer, chain.broker):

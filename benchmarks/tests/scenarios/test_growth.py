@@ -103,6 +103,7 @@ def environment(context: Context) -> Iterator[GrowthEnvironment]:
     environment.close()
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_small_crowds_are_served_and_measured(context: Context, environment: GrowthEnvironment) -> None:

@@ -188,6 +188,7 @@ def test_every_message_of_every_size_comes_back(workers: MessageWorkers, kind: K
     assert figures["latency_256_bytes_p50_ms"] <= figures["latency_256_bytes_p99_ms"]
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_tiny_run_has_every_figure_and_plot(kafka: str) -> None:

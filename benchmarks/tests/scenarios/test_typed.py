@@ -144,6 +144,7 @@ def test_what_is_sent_lies_in_kafka_and_was_taken(workers: WorkerPool, kafka: st
     assert sent["began"] <= sent["handed"] <= sent["acknowledged"]
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_tiny_run_has_every_figure_and_plot(kafka: str) -> None:

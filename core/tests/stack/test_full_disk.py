@@ -70,6 +70,7 @@ def written_until_refused(kafka: str) -> int:
     return writer.acknowledged
 
 
+@pytest.mark.proof
 def test_it_is_told_and_waited_for_and_nothing_acknowledged_is_lost(small: Path) -> None:
     refused = nightwire(small, "up", "--ports", "free", "--light")
     assert refused.returncode == 1

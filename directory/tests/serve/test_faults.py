@@ -50,6 +50,7 @@ def watch(directory: Directory, names: list[str], seconds: float) -> set[str]:
     return seen
 
 
+@pytest.mark.proof
 def test_kafka_restarted_and_the_directory_killed_make_nobody_dead(
     fresh_broker: Broker, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ def test_a_filters_condition_is_advertised_from_its_first_day_to_its_last(kafka:
     service = SubmissionService(kafka, "http://127.0.0.1:9", tmp_path, catalog)
 
     def ask(action: str, name: str, text: str = "", **more: Any) -> None:
-        fields = Submission("sql", text, "", **more).fields() if text else {}
+        fields = Submission("sql", text, "", trial=False, **more).fields() if text else {}
         about = {"id": "1", "owner": "ann", "name": name, "version": 0, "time": now_ms(), "action": action}
         accepted, _, reasons = service.reply(about | fields, "ann")  # type: ignore[arg-type]
         assert accepted, reasons
