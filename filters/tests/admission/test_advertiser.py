@@ -7,6 +7,7 @@ import pytest
 
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import Stop, now_ms
+from nightwire.core.stack import Broker
 from nightwire.core.subscriptions import Following
 from nightwire.filters.admission.advertiser import Advertiser
 from nightwire.filters.admission.catalog import Catalog
@@ -24,13 +25,16 @@ def advertised(following: Following) -> dict[str | None, str]:
     return {one.record["topic"]: one.record["condition"] for one in live}
 
 
-def test_a_filters_condition_is_advertised_from_its_first_day_to_its_last(kafka: str, tmp_path: Path) -> None:
+def test_a_filters_condition_is_advertised_from_its_first_day_to_its_last(
+    fresh_broker: Broker, tmp_path: Path
+) -> None:
+    kafka = fresh_broker.bootstrap  # without alerts on which it would be tried
     ensure_topics(kafka, [settings(name) for name in (FILTERS, SUBSCRIPTIONS)])
     catalog = Catalog(kafka)
     service = SubmissionService(kafka, "http://127.0.0.1:9", tmp_path, catalog)
 
     def ask(action: str, name: str, text: str = "", **more: Any) -> None:
-        fields = Submission("sql", text, "", trial=False, **more).fields() if text else {}
+        fields = Submission("sql", text, "", **more).fields() if text else {}
         about = {"id": "1", "owner": "ann", "name": name, "version": 0, "time": now_ms(), "action": action}
         accepted, _, reasons = service.reply(about | fields, "ann")  # type: ignore[arg-type]
         assert accepted, reasons
