@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from nightwire.core.runtime import clean_environment
 from nightwire.gateway.eventlog.event import Event
-from nightwire.gateway.handlers.commands import CommandRunner, Runner, clean_environment
+from nightwire.gateway.handlers.commands import CommandRunner, Runner
 from nightwire.gateway.handlers.plugin_process import PluginRunner
 from nightwire.gateway.handlers.plugins import PluginError, installed_plugins
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult

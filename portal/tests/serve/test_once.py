@@ -28,6 +28,25 @@ def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
     assert asyncio.run(ask()) == [1] * 9 + [2, 3]
 
 
+def test_what_is_forgotten_is_made_anew_and_told_to_who_waits() -> None:
+    made: list[int] = []
+
+    async def make() -> int:
+        made.append(1)
+        number = len(made)
+        await asyncio.sleep(0.01)
+        return number
+
+    async def ask() -> list[int]:
+        once = Once[int](9)
+        waiting = asyncio.ensure_future(once.get("a", make))
+        await asyncio.sleep(0)
+        once.forget("a")
+        return [await once.get("a", make), await waiting]
+
+    assert asyncio.run(ask()) == [2, 1]
+
+
 def test_an_error_is_told_to_all_and_not_kept() -> None:
     async def fail() -> int:
         raise ValueError

@@ -24,7 +24,7 @@ from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from portal.tests.model.test_curve import received
-from portal.tests.sample import SIM, Served, sim_alert
+from portal.tests.sample import SIM, Served, image_bytes, sim_alert
 
 ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
 
@@ -156,6 +156,21 @@ def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) 
     first = served.portal.records.strip((SIM, 0, 2))
     monkeypatch.setattr(kept, "strip", lambda _stamps: 1 / 0)
     assert served.portal.records.strip((SIM, 0, 2)) is first
+
+
+def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
+    portal, place, stamps = portal_of(Recent(9)), (SIM, 0, 2), StampCache()
+    portal = replace(portal, records=Records(Endpoints("127.0.0.1:1", ""), stamps))
+
+    async def ask() -> list[bytes]:
+        found = []
+        for raw in (b"", image_bytes()):
+            stamps.add(place, {"science": raw})
+            found.append(await portal.strip(place))
+        return found
+
+    old, new = asyncio.run(ask())
+    assert old != new
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,13 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return *environment* without our own settings, among which are passwords."""
+    return {
+        name: value for name, value in environment.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
+    }
+
+
 def die_with_parent() -> None:
     """Ask the kernel to end this process when its parent dies; called in the child, before exec."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)

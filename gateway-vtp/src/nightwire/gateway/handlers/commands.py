@@ -3,11 +3,11 @@
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import Protocol
 
+from nightwire.core.runtime import clean_environment
 from nightwire.gateway.eventlog.event import Event
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
 from nightwire.gateway.handlers.settings import HandlerSpec
@@ -107,13 +107,6 @@ def status_result(status: int) -> HandlerResult:
         return HandlerResult(HandlerOutcome.DONE)
     reason = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
     return HandlerResult(HandlerOutcome.FAILED, reason)
-
-
-def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return *environment* without the gateway's own settings, among which are passwords."""
-    return {
-        name: value for name, value in environment.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
-    }
 
 
 def event_environment(event: Event) -> dict[str, str]:

@@ -7,8 +7,9 @@ import socket
 import sys
 from contextlib import suppress
 
+from nightwire.core.runtime import clean_environment
 from nightwire.gateway.eventlog.event import Event
-from nightwire.gateway.handlers.commands import clean_environment, end_group
+from nightwire.gateway.handlers.commands import end_group
 from nightwire.gateway.handlers.plugins import PluginError
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
 from nightwire.gateway.handlers.settings import HandlerSpec

@@ -15,7 +15,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from nightwire.core.runtime import die_with_parent
+from nightwire.core.runtime import clean_environment, die_with_parent
 from nightwire.filters.language import FilterError
 from nightwire.schemas import MendableError
 from nightwire.schemas.serving import RefusedError
@@ -42,8 +42,7 @@ def apart(question: Callable[..., Any], *asked: Any, **variables: str) -> Any:
         RefusedError: It raises that.
     """
     told = json.dumps([os.getpid(), question.__module__, question.__name__, asked]).encode()
-    known = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
-    known |= {
+    known = clean_environment(os.environ) | {
         name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ
     }
     pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

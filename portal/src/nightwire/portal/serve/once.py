@@ -44,6 +44,10 @@ class Once(Generic[Made]):
                 del self._made[key]
             raise
 
+    def forget(self, key: Hashable) -> None:
+        """Make it anew for who asks next; who waits gets what is being made."""
+        self._made.pop(key, None)
+
 
 class KeptAnswers:
     """The newest answers, each with its compressed form."""

@@ -75,7 +75,7 @@ class Portal:
     catalogues: CatalogueStore | None = None
     kept: KeptAnswers = field(default_factory=KeptAnswers)
     skymaps: Skymaps = field(default_factory=Skymaps)
-    _drawn: Once[bytes] = field(default_factory=lambda: Once(DRAWN))
+    _drawing: Once[bytes] = field(default_factory=lambda: Once(DRAWN))
     _artists: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(DRAWN_AT_ONCE))
     _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))
 
@@ -138,9 +138,11 @@ class Portal:
         """
         if (drawn := self.records.drawn(place)) is not None:
             return drawn
-        return await self._drawn.get(
-            place, partial(to_thread.run_sync, self.records.strip, place, limiter=self._artists)
-        )
+        draw = partial(to_thread.run_sync, self.records.strip, place, limiter=self._artists)
+        try:
+            return await self._drawing.get(place, draw)
+        finally:
+            self._drawing.forget(place)  # what is drawn, the records keep: until others lie there
 
     async def matched(self, row: Row) -> list[dict[str, Any]]:
         """Return what the site's catalogues have where *row* is, as JSON has it."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw
 
+from nightwire.core.runtime import clean_environment
 from nightwire.portal.model.sky import circle, unproject
 from nightwire.portal.skymaps.regions import LEVELS, Regions, SkymapError, regions
 
@@ -65,11 +66,15 @@ def drawn(packed: bytes) -> DrawnSkymap:
     Raises:
         SkymapError: It is none, or takes too much.
     """
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     try:
         done = subprocess.run(
-            COMMAND, input=packed, capture_output=True, timeout=WALL_S, env=kept | single, check=False
+            COMMAND,
+            input=packed,
+            capture_output=True,
+            timeout=WALL_S,
+            env=clean_environment(os.environ) | single,
+            check=False,
         )
     except subprocess.TimeoutExpired as error:
         raise SkymapError(f"it was not drawn within {WALL_S:g} s") from error
