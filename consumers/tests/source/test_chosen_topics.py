@@ -76,6 +76,17 @@ def test_of_an_old_topic_that_is_chosen_later_comes_what_is_new(
         assert number(reader) == 8
 
 
+def test_a_topic_that_begins_before_the_reader_is_open_is_read(
+    kafka: str, fresh_topic: Topic, encode: Encode, write: Write
+) -> None:
+    chosen: list[str] = []
+    reader = AlertReader(lambda: [*chosen], last=5, bootstrap=kafka, timeout=WAIT)
+    chosen.append(fresh_topic("between"))
+    write(kafka, chosen[0], [encode(9)])
+    with reader:
+        assert number(reader) == 9
+
+
 def test_the_newest_come_first_and_then_what_is_chosen_later(
     kafka: str, fresh_topic: Topic, encode: Encode, write: Write
 ) -> None:

@@ -1,7 +1,6 @@
 """Kafka's topics of alerts, followed in a thread of its own as a public reader."""
 
 import logging
-import time
 from collections.abc import Sequence
 from threading import Thread
 
@@ -21,8 +20,6 @@ log = logging.getLogger("nightwire.portal")
 
 RETURNS = "returns."
 """What the topics of community brokers' classifications begin with."""
-LOOK = 2.0
-"""Time between two looks at which topics there are. [s]"""
 BATCH, WAIT = 256, 0.5
 """Most alerts that are taken in at once, and the longest wait for so many: pages change twice a
 second, so that those who look see the same. [s]"""
@@ -45,7 +42,7 @@ class Follower:
 
     def __init__(self, where: Endpoints, recent: Recent, stamps: StampCache, last: int) -> None:
         self._where, self._recent, self._stamps, self._last = where, recent, stamps, last
-        self._admin, self._known, self._looked = admin(where.kafka), list[str](), -LOOK
+        self._admin, self._known = admin(where.kafka), list[str]()
         self._stop, self._thread = Stop(), Thread(target=self._run, name="portal-follow", daemon=True)
         self._backoff = Backoff()
         self.undecodable, self.trouble = 0, "Kafka has not answered yet"
@@ -128,13 +125,11 @@ class Follower:
 
     def _topics(self) -> Sequence[str]:
         """Return the topics that are shown; those of before where Kafka does not answer."""
-        if (now := time.monotonic()) - self._looked >= LOOK:
-            self._looked = now
-            try:
-                self._known = sorted(filter(is_shown, self._admin.list_topics(timeout=5).topics))
-                self.trouble = ""
-            except KafkaException as error:
-                self.trouble = f"Kafka does not answer: {error.args[0].str()}"
+        try:
+            self._known = sorted(filter(is_shown, self._admin.list_topics(timeout=5).topics))
+            self.trouble = ""
+        except KafkaException as error:
+            self.trouble = f"Kafka does not answer: {error.args[0].str()}"
         return self._known
 
     def _bad(self, record: BadRecord) -> None:

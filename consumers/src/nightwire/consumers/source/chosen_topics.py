@@ -89,7 +89,8 @@ class ChosenSource(RecordSource):
         began = datetime.now(UTC)
         self._from = milliseconds(self._plan.since or began, began)
         self._old = frozenset(self._choice.known())
-        there = {topic for topic, _ in self._choice.partitions(self._plan.topics)}
+        chosen = self._choice.looked() or set()  # anew: since the plan was made, one may have come
+        there = {topic for topic, _ in self._choice.partitions(chosen)}
         self._plan = replace(self._plan, topics=sorted(there))
         super().open()
 
