@@ -13,7 +13,8 @@ import gzip
 import os
 import random
 import time
-from asyncio import Semaphore, StreamReader, StreamWriter
+from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
@@ -84,14 +85,29 @@ class Viewer:
     async def _answer(self, path: bytes) -> bytes:
         began = time.monotonic()
         async with self.places:
-            reader, writer = self.idle.pop() if self.idle else await self._connect()
-            _ask(writer, path.decode())
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r", 1)[0]))
-            self.idle.append((reader, writer))
+            head, body = await self._asked(path.decode())
         self.waits.append(time.monotonic() - began)
         self.refused += not head.startswith(b"http/1.1 200")
         return gzip.decompress(body) if b"content-encoding: gzip" in head else body
+
+    async def _asked(self, path: str) -> tuple[bytes, bytes]:
+        """Return head and body, over a new connection where the portal has ended those that are kept."""
+        while self.idle:
+            with suppress(IncompleteReadError, ConnectionError):
+                return await self._over(self.idle.pop(), path)
+        return await self._over(await self._connect(), path)
+
+    async def _over(self, connection: Connection, path: str) -> tuple[bytes, bytes]:
+        reader, writer = connection
+        try:
+            _ask(writer, path)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r", 1)[0]))
+        except BaseException:
+            writer.close()
+            raise
+        self.idle.append(connection)
+        return head, body
 
     async def _connect(self) -> Connection:
         own = f"127.0.{1 + self.number // 250}.{1 + self.number % 250}", 0
@@ -112,6 +128,8 @@ async def watch(port: int, count: int, expected: int) -> None:
     while not (ended.is_set() and all(one.alerts >= expected or one.listening.done() for one in viewers)):
         await asyncio.sleep(0.1)
     for task in looking:
+        if task.done():  # of an error: who looks does not end by himself
+            task.result()
         task.cancel()
     emit({
         "alerts": [one.alerts for one in viewers],
