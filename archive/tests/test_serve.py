@@ -39,6 +39,11 @@ def site(
         yield fresh_broker.bootstrap, url
 
 
+def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
+    """Return how an archive in *folder* is run that writes at once."""
+    return ServeSettings(place=Place(folder), where=where, schedule="constant", batching=Batching(0.2))
+
+
 def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 60.0) -> list[Compared]:
     """Wait until the archive has so many records; return what comparing it with Kafka finds."""
     deadline = time.monotonic() + patience
@@ -186,7 +191,7 @@ def test_who_was_overtaken_goes_on_behind_the_other(
 
         known = False
 
-    asked = ServeSettings(Place(folder), Endpoints(kafka, registry), "constant", batching=Batching(0.2))
+    asked = serve_settings(folder, Endpoints(kafka, registry))
     overtaken = Overtaken(Place(folder), "sim", Known())
 
     @contextmanager
@@ -246,9 +251,7 @@ def test_who_was_away_for_long_is_waited_for(
             drain._writer_of = lambda _survey: upset
             yield drain
 
-    asked = ServeSettings(
-        Place(folder), Endpoints(kafka, "http://127.0.0.1:9"), "constant", batching=Batching(0.2)
-    )
+    asked = serve_settings(folder, Endpoints(kafka, "http://127.0.0.1:9"))
     lasting = LastingDrain(opened)
     with working(lasting, lambda: None) as failures:
         deadline = time.monotonic() + 120

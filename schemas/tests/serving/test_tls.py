@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nightwire.core.tls.site import Site
-from nightwire.schemas.serving import ServerTLS, TLSError
+from nightwire.schemas import MendableError
+from nightwire.schemas.serving import ServerTLS
 
 Shown = Callable[[], Awaitable[bytes]]
 
@@ -70,5 +71,5 @@ def test_a_server_does_not_start_with_one_that_cannot_be_used(tmp_path: Path) ->
     for one in (site, other):
         one.init()
     for certificate, key in ((tmp_path / "none", None), (site.server, other.server)):
-        with pytest.raises(TLSError, match="cannot be used"):
+        with pytest.raises(MendableError, match="cannot be used"):
             ServerTLS(certificate, key)

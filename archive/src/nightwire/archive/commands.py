@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import (
-    DOOR_OPTIONS,
     Size,
     bootstrap_option,
     completion,
     duration_option,
-    metrics_port_option,
     parse_duration,
-    registry_option,
+    service_of,
+    service_options,
     with_options,
 )
 
@@ -66,11 +65,7 @@ def archive() -> None:
 
 @archive.command()
 @place_option
-@bootstrap_option
-@registry_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where HTTP listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8085, show_default=True, help="Port.")
-@with_options(DOOR_OPTIONS)
+@with_options(service_options(8085))
 @click.option(
     "--schedule",
     type=click.Choice(["constant", "rate", "state", "order"]),
@@ -92,19 +87,13 @@ def archive() -> None:
 )
 @click.option("--keep-whole", metavar="DURATION", help="How long whole alerts are kept.  [default: for ever]")
 @duration_option("--compact-every", "10m", "Time between two compactions of small files.")
-@metrics_port_option
 def serve(
     url: str | None,
-    bootstrap: str | None,
-    registry: str | None,
     every: float,
     batch: int,
     keep: str | None,
     keep_whole: str | None,
     compact_every: float,
-    tls: str | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
     **more: Any,
 ) -> None:
     """Archive every survey's alerts, and answer questions over HTTP, until it is stopped.
@@ -120,20 +109,14 @@ def serve(
     from nightwire.archive.serve import serve as run
     from nightwire.archive.upkeep import Retention
     from nightwire.archive.writing import Batching
-    from nightwire.core.runtime import find_endpoints
-    from nightwire.schemas.serving import tls_door
 
-    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
-    retention = Retention(_span(keep), _span(keep_whole))
     run(
         ServeSettings(
-            _place(url),
-            where,
-            door=door,
+            place=_place(url),
             batching=Batching(every, batch),
-            retention=retention,
+            retention=Retention(_span(keep), _span(keep_whole)),
             upkeep=compact_every,
-            **more,
+            **service_of(more),
         )
     )
 

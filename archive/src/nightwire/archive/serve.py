@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from confluent_kafka import KafkaException
 from deltalake.exceptions import DeltaError
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 from pyarrow import ArrowException
 
 from nightwire.archive.asking import Archive
@@ -38,14 +38,13 @@ from nightwire.core.kafka import (
     consumer,
     ensure_topics,
     enter,
-    identity,
     login,
     producer,
 )
-from nightwire.core.presence import metrics_at, reached_at, registered
-from nightwire.core.runtime import Endpoints, MetricsPage, Stop, setup_logging
+from nightwire.core.presence import HttpService, registered, request_counter
+from nightwire.core.runtime import Stop, setup_logging
 from nightwire.schemas import RegistryAwayError, SchemaRegistry
-from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.serving import run
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 log = logging.getLogger("nightwire.archive")
@@ -70,42 +69,25 @@ GAUGES = {
 }
 
 
-@dataclass(frozen=True)
-class ServeSettings:
+@dataclass(frozen=True, kw_only=True)
+class ServeSettings(HttpService):
     """What an archive was asked for.
 
     Attributes:
         place: Where it lies.
-        endpoints: Where Kafka and the registry are.
         schedule: Name of when records are taken.
         rate: Most bytes a second, for the schedule that has a rate.
         batching: When they are written.
         retention: How long they are kept.
         upkeep: Time between two compactions; 0 for none. [s]
-        host: Where HTTP listens.
-        port: At which port.
-        door: For other machines, by TLS; None for none.
-        tokens: Where Kafka judges the site's own tokens.
-        metrics_port: Of the page of metrics; 0 for none.
     """
 
     place: Place
-    endpoints: Endpoints
     schedule: str = "state"
     rate: int = 10_000_000
     batching: Batching = field(default_factory=Batching)
     retention: Retention = field(default_factory=Retention)
     upkeep: float = 600.0
-    host: str = "127.0.0.1"
-    port: int = 8085
-    door: TLSDoor | None = None
-    tokens: str = ""
-    metrics_port: int = 0
-
-    @property
-    def url(self) -> str:
-        """Where others of the site ask it."""
-        return f"http://{reached_at(self.host, self.port)}"
 
 
 def serve(asked: ServeSettings) -> None:
@@ -117,46 +99,25 @@ def serve(asked: ServeSettings) -> None:
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.archive")
-    kafka = enter(asked.endpoints.kafka)
+    kafka = enter(asked.where.kafka)
     collected = CollectorRegistry()
     with ExitStack() as exits:
         archive = exits.enter_context(Archive(asked.place.url))
-        servers = doors(asked, archive, kafka, collected)
+        app = application(archive, asked.access(), request_counter(collected, "archive"))
+        servers = asked.servers(app, app)
         drain = LastingDrain(partial(draining, asked, kafka))
         failures = exits.enter_context(working(drain, partial(end, servers)))
-        exits.enter_context(
-            page(
-                collected,
-                drain,
-                asked.metrics_port,
-                lambda: all(server.started for server in servers) and drain.is_at_work and not failures,
-            )
-        )
+        count(collected, drain)
+        healthy = asked.metrics_page(collected, servers, lambda: drain.is_at_work and not failures)
+        exits.enter_context(healthy)
         exits.enter_context(upkeep(asked))
-        ends = {"http": asked.url} | metrics_at(asked.metrics_port)
         about = {"archive": asked.place.url, "schedule": asked.schedule}
-        exits.enter_context(registered(kafka, "archive", endpoints=ends, capabilities=about))
+        exits.enter_context(registered(kafka, "archive", endpoints=asked.endpoints, capabilities=about))
         log.info("the archive in %s on %s", asked.place, asked.url)
         run(servers)
     for failure in failures:
         raise failure
     log.info("left")
-
-
-def doors(
-    asked: ServeSettings, archive: Archive, kafka: str, collected: CollectorRegistry
-) -> list[uvicorn.Server]:
-    """Return the servers: one for this machine, one for others where that is asked for."""
-    answered = Counter(
-        "nightwire_archive_requests_total",
-        "Requests, by path and HTTP status.",
-        ["path", "status"],
-        registry=collected,
-    )
-    access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka}, asked.tokens)
-    app = application(archive, access, answered)
-    servers = [plain_server(app, asked.host, asked.port)]
-    return servers + ([tls_server(app, asked.door)] if asked.door else [])
 
 
 def end(servers: Iterable[uvicorn.Server]) -> None:
@@ -170,7 +131,7 @@ def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
     """Yield the loop, its clients open."""
     ensure_topics(kafka, [settings(ACCOUNTS), settings(DEAD_LETTERS)])
     registry = SchemaRegistry(
-        asked.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
+        asked.where.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
     )
     accounts = producer(kafka)
     with registry:
@@ -285,17 +246,7 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
         stop.set()
 
 
-@contextmanager
-def page(
-    registry: CollectorRegistry, drain: LastingDrain, port: int, healthy: Callable[[], bool]
-) -> Iterator[None]:
-    """Show metrics within the block."""
+def count(registry: CollectorRegistry, drain: LastingDrain) -> None:
+    """Let Prometheus see what is archived."""
     for at, (name, text) in enumerate(GAUGES.items()):
         Gauge(name, text, registry=registry).set_function(partial(drain.value, at))
-    shown = MetricsPage(registry, port=port, healthy=healthy)
-    if port:
-        shown.start()
-    try:
-        yield
-    finally:
-        shown.stop()

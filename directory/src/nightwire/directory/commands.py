@@ -1,18 +1,16 @@
 """The verb `nightwire directory`."""
 
 import json
-from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from nightwire.core.cli import (
-    DOOR_OPTIONS,
     bootstrap_option,
     completion,
     duration_option,
-    metrics_port_option,
-    registry_option,
+    service_of,
+    service_options,
     with_options,
 )
 
@@ -119,12 +117,7 @@ def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
 
 
 @directory.command()
-@bootstrap_option
-@registry_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8083, show_default=True, help="Port.")
-@metrics_port_option
-@with_options(DOOR_OPTIONS)
+@with_options(service_options(8083))
 @click.option(
     "--watch",
     "watched",
@@ -148,16 +141,7 @@ def export_(form: str, bootstrap: str | None, out: IO[bytes]) -> None:
     show_default=True,
     help="Most other sites that are followed; 0 = none.",
 )
-def serve(
-    bootstrap: str | None,
-    registry: str | None,
-    tls: str | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    watched: tuple[str, ...],
-    sites: tuple[str, ...],
-    **more: Any,
-) -> None:
+def serve(watched: tuple[str, ...], sites: tuple[str, ...], **more: Any) -> None:
     """Follow the directory's log and answer questions over HTTP, until SIGTERM or Ctrl-C.
 
     \b
@@ -165,15 +149,13 @@ def serve(
       nightwire directory serve --port 8083
       curl -d '{"sql": "SELECT name, state FROM processes"}' http://127.0.0.1:8083/query
     """
-    from nightwire.core.runtime import find_endpoints, setup_logging
+    from nightwire.core.runtime import setup_logging
     from nightwire.directory.serve.health_watch import Watched
     from nightwire.directory.serve.server import Settings
     from nightwire.directory.serve.server import serve as run
     from nightwire.directory.sites import SiteAddress
-    from nightwire.schemas.serving import tls_door
 
     setup_logging("nightwire.directory")
-    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
     more["watched"] = [Watched.parse(text) for text in watched]
     more["sites"] = [SiteAddress.parse(text) for text in sites]
-    run(Settings(where, door=door, **more))
+    run(Settings(**service_of(more)))

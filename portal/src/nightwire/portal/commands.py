@@ -1,17 +1,10 @@
 """The verb `nightwire portal`."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from nightwire.core.cli import (
-    DOOR_OPTIONS,
-    bootstrap_option,
-    metrics_port_option,
-    registry_option,
-    with_options,
-)
+from nightwire.core.cli import service_of, service_options, with_options
 
 
 @click.group()
@@ -20,12 +13,7 @@ def portal() -> None:
 
 
 @portal.command()
-@bootstrap_option
-@registry_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8084, show_default=True, help="Port.")
-@metrics_port_option
-@with_options(DOOR_OPTIONS)
+@with_options(service_options(8084))
 @click.option(
     "--public",
     is_flag=True,
@@ -76,15 +64,7 @@ def portal() -> None:
     default="",
     help="Ask this directory who is there.  [default: the running stack's, if any]",
 )
-def serve(
-    bootstrap: str | None,
-    registry: str | None,
-    tls: str | None,
-    tls_cert: Path | None,
-    tls_key: Path | None,
-    skymaps_from: tuple[str, ...],
-    **more: Any,
-) -> None:
+def serve(skymaps_from: tuple[str, ...], **more: Any) -> None:
     """Serve the pages and the API, until SIGTERM or Ctrl-C.
 
     \b
@@ -93,16 +73,14 @@ def serve(
       nightwire portal serve --skymaps-from gracedb.ligo.org
       nightwire portal serve --public --tls 0.0.0.0:8444 --tls-cert site.pem
     """
-    from nightwire.core.runtime import find_endpoints, setup_logging
+    from nightwire.core.runtime import setup_logging
     from nightwire.portal.serve.server import Settings
     from nightwire.portal.serve.server import serve as run
     from nightwire.portal.skymaps import HostError, Skymaps
-    from nightwire.schemas.serving import tls_door
 
     setup_logging("nightwire.portal")
-    where, door = find_endpoints(bootstrap, registry), tls_door(tls, tls_cert, tls_key)
     try:
         skymaps = Skymaps(skymaps_from)
     except HostError as error:
         raise click.BadParameter(str(error), param_hint="--skymaps-from") from error
-    run(Settings(where, door=door, skymaps=skymaps, **more))
+    run(Settings(skymaps=skymaps, **service_of(more)))

@@ -77,14 +77,11 @@ def serve(
     import logging
 
     from nightwire.schemas.registry.server import serve as serve_registry
-    from nightwire.schemas.serving import TLSError, tls_door
+    from nightwire.schemas.serving import tls_door
 
     logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    try:
-        door = tls_door(tls_address, tls_cert, tls_key)
-        serve_registry(bootstrap, host, port, metrics_port, door, tokens)
-    except TLSError as error:
-        raise click.ClickException(str(error)) from error
+    door = tls_door(tls_address, tls_cert, tls_key)
+    serve_registry(bootstrap, host, port, metrics_port, door, tokens)
 
 
 @schema.command("list")

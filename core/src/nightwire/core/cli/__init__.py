@@ -10,6 +10,8 @@ from nightwire.core.cli.options import (
     json_option,
     metrics_port_option,
     registry_option,
+    service_of,
+    service_options,
     wide_option,
     with_options,
 )
@@ -40,6 +42,8 @@ __all__ = [
     "parse_duration",
     "progress",
     "registry_option",
+    "service_of",
+    "service_options",
     "show_tables",
     "survey_option",
     "wide_option",

@@ -43,6 +43,32 @@ DOOR_OPTIONS = (
 """Options of servers that other machines reach, who show a name and a password, or a token."""
 
 
+def service_options(port: int) -> Sequence[Callable[[Any], Any]]:
+    """Return the options of an HTTP service of the site, by default at *port*; see `service_of`."""
+    return (
+        bootstrap_option,
+        registry_option,
+        click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen."),
+        click.option("--port", type=click.IntRange(0, 65535), default=port, show_default=True, help="Port."),
+        metrics_port_option,
+        *DOOR_OPTIONS,
+    )
+
+
+def service_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return *options*, of them those of `service_options` as `core.presence.HttpService` has them.
+
+    Raises:
+        TLSError: The door's address is none, or it has no certificate.
+    """
+    from nightwire.core.runtime import find_endpoints
+    from nightwire.schemas.serving import tls_door
+
+    where = find_endpoints(options.pop("bootstrap"), options.pop("registry", None))
+    door = tls_door(*(options.pop(name) for name in ("tls", "tls_cert", "tls_key")))
+    return {**options, "where": where, "door": door}
+
+
 def with_options(options: Sequence[Callable[[Any], Any]]) -> Callable[[Verb], Verb]:
     """Return a decorator that gives a verb *options*; its help names them in this order."""
 

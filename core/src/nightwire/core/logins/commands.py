@@ -11,10 +11,17 @@ import click
 
 from nightwire.core.access.commands import add_remove_and_list, add_user, named, reached
 from nightwire.core.cli import completion
-from nightwire.core.cli.options import bootstrap_option, duration_option, metrics_port_option
+from nightwire.core.cli.options import (
+    DOOR_OPTIONS,
+    FILE,
+    bootstrap_option,
+    duration_option,
+    metrics_port_option,
+    service_of,
+    with_options,
+)
 from nightwire.schemas import MendableError
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PROMPT = "A new password, of 12 or more characters (nothing: one is made)"
 CODE = "NIGHTWIRE_INVITATION"
 
@@ -141,10 +148,8 @@ def token(life: float) -> None:
     help="File of the key that signs tokens; made the first time.",
 )
 @metrics_port_option
-@click.option("--tls", "tls_address", metavar="HOST:PORT", help="Where other machines come, by TLS.")
-@click.option("--tls-cert", type=FILE, help="Certificate and chain for --tls (PEM).")
-@click.option("--tls-key", type=FILE, help="Its private key.  [default: in the file of --tls-cert]")
-def serve(bootstrap: str | None, token_key: Path, tls_address: str | None, **more: Any) -> None:
+@with_options(DOOR_OPTIONS[:3])
+def serve(token_key: Path, **more: Any) -> None:
     """Serve invitations, password changes and tokens over HTTP; `nightwire up` does.
 
     \b
@@ -152,16 +157,11 @@ def serve(bootstrap: str | None, token_key: Path, tls_address: str | None, **mor
       nightwire user serve --token-key tokens.key.pem --port 8082
     """
     from nightwire.core.logins.server import serve as serve_users
-    from nightwire.core.runtime import find_endpoints, setup_logging
-    from nightwire.schemas.serving import TLSError, tls_door
+    from nightwire.core.presence import HttpService
+    from nightwire.core.runtime import setup_logging
 
     setup_logging("nightwire.users")
-    where = find_endpoints(bootstrap)
-    try:
-        door = tls_door(tls_address, more["tls_cert"], more["tls_key"])
-        serve_users(where.kafka, token_key, more["host"], more["port"], more["metrics_port"], door)
-    except TLSError as error:
-        raise click.ClickException(str(error)) from error
+    serve_users(HttpService(**service_of(more)), token_key)
 
 
 class NobodyError(MendableError):

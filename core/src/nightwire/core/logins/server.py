@@ -20,21 +20,17 @@ from starlette.routing import Route
 from nightwire.core.access.passwords import PasswordError, checked_password, set_password
 from nightwire.core.kafka import REFUSALS, admin, answering, identity
 from nightwire.core.logins.invitations import Invitation, InvitationError
-from nightwire.core.presence import metrics_at, reached_at, registered
-from nightwire.core.runtime import MetricsPage
+from nightwire.core.presence import HttpService, registered, request_counter
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
 from nightwire.schemas.serving import (
     Login,
     RefusedError,
-    TLSDoor,
     Tries,
     hung_up,
     login_of,
     object_of,
-    plain_server,
     refusal,
     run,
-    tls_server,
 )
 from nightwire.schemas.topics import NAME
 
@@ -173,43 +169,23 @@ async def _respond(answer: Answer, tries: Tries, answered: Counter, http: Reques
     return response
 
 
-def serve(
-    bootstrap: str, key: Path, host: str, port: int, metrics_port: int, door: TLSDoor | None = None
-) -> None:
+def serve(service: HttpService, key: Path) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Args:
-        bootstrap: Kafka's address.
+        service: Where.
         key: File of the key that signs tokens.
-        host: Where to listen.
-        port: And at which port.
-        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
-        door: For other machines, by TLS; None for none.
 
     Raises:
         TLSError: The door's certificate cannot be used.
     """
-    collected = CollectorRegistry()
-    answered = Counter(
-        "nightwire_users_requests_total",
-        "Requests for passwords and tokens, by path and HTTP status.",
-        ["path", "status"],
-        registry=collected,
-    )
-    users = Users(bootstrap, key, Tries())
-    app = application(users, answered)
-    servers = [plain_server(app, host, port), *([tls_server(app, door)] if door else [])]
-    page = MetricsPage(
-        collected,
-        port=metrics_port,
-        healthy=lambda: all(server.started for server in servers) and users.healthy(),
-    )
-    if metrics_port:
-        page.start()
-    log.info("passwords and tokens on http://%s:%d", host, port)
-    try:
-        endpoints = {"http": f"http://{reached_at(host, port)}"} | metrics_at(metrics_port)
-        with registered(bootstrap, "users", endpoints=endpoints):
-            run(servers)
-    finally:
-        page.stop()
+    collected, kafka = CollectorRegistry(), service.where.kafka
+    users = Users(kafka, key, Tries())
+    app = application(users, request_counter(collected, "users"))
+    servers = service.servers(app, app)
+    log.info("passwords and tokens on %s", service.url)
+    with (
+        service.metrics_page(collected, servers, users.healthy),
+        registered(kafka, "users", endpoints=service.endpoints),
+    ):
+        run(servers)

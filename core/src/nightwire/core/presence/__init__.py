@@ -1,4 +1,6 @@
-"""How a process tells the directory that it is there, and asks others of the site."""
+"""How a process tells the directory that it is there, serves HTTP, and asks others of the site."""
+
+from typing import TYPE_CHECKING
 
 from nightwire.core.presence.ask_archive import ArchiveClient
 from nightwire.core.presence.ask_directory import ask_directory, home_header, home_of
@@ -23,6 +25,10 @@ from nightwire.core.presence.site_http import (
     request,
     whom_to_trust,
 )
+from nightwire.schemas.lazy import on_demand
+
+if TYPE_CHECKING:
+    from nightwire.core.presence.http_service import HttpService, request_counter
 
 __all__ = [
     "HEARTBEAT",
@@ -30,6 +36,7 @@ __all__ = [
     "MAX_CAPABILITIES",
     "ArchiveClient",
     "EntryError",
+    "HttpService",
     "NobodyAnswersError",
     "Presence",
     "SiteHttpError",
@@ -44,6 +51,9 @@ __all__ = [
     "reached_at",
     "registered",
     "request",
+    "request_counter",
     "whom_to_trust",
     "wrong_name",
 ]
+
+__getattr__ = on_demand(__name__, dict.fromkeys(("HttpService", "request_counter"), "http_service"))

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from threading import Thread
 
 import uvicorn
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 
-from nightwire.core.kafka import DeliveryError, identity
-from nightwire.core.presence import entry_key, metrics_at, reached_at, registered
-from nightwire.core.runtime import Endpoints, MetricsPage, Stop, site_name
+from nightwire.core.kafka import DeliveryError
+from nightwire.core.presence import HttpService, entry_key, registered, request_counter
+from nightwire.core.runtime import Stop, site_name
 from nightwire.directory.following import Follower, write
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import Mediator
@@ -19,7 +19,7 @@ from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
 from nightwire.directory.sites import MOST, Neighbours, SiteAddress
-from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.serving import run
 from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
 log = logging.getLogger("nightwire.directory")
@@ -30,38 +30,21 @@ LOOK = 60.0
 """Time between two looks for such. [s]"""
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(HttpService):
     """How a directory is run.
 
     Attributes:
-        where: The site's addresses.
-        host: Where to listen.
-        port: And at which port.
-        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
-        door: For other machines, by TLS; None for none.
-        tokens: Where Kafka judges the site's own tokens.
         watched: What is registered while its page answers.
         grace: Time after which a process that is gone is taken out. [s]
         sites: Kafkas of other sites, whose directories are read too.
         max_sites: Most other sites that are followed, those learnt of among them.
     """
 
-    where: Endpoints
-    host: str = "127.0.0.1"
-    port: int = 8083
-    metrics_port: int = 0
-    door: TLSDoor | None = None
-    tokens: str = ""
     watched: Sequence[Watched] = field(default_factory=tuple)
     grace: float = GRACE
     sites: Sequence[SiteAddress] = ()
     max_sites: int = MOST
-
-    @property
-    def url(self) -> str:
-        """Where others of the site ask it."""
-        return f"http://{reached_at(self.host, self.port)}"
 
 
 def serve(settings: Settings) -> None:
@@ -78,17 +61,10 @@ def serve(settings: Settings) -> None:
     neighbours = Neighbours(follower, view, where.kafka, settings.sites, settings.max_sites)
     count(collected, neighbours, view)
     servers = doors(settings, view, follower, collected)
-    page = MetricsPage(
-        collected,
-        port=settings.metrics_port,
-        healthy=lambda: all(server.started for server in servers) and follower.ready,
-    )
     log.info("the directory of %s on %s", rows.site, settings.url)
     with ExitStack() as exits:
         exits.callback(view.close)
-        if settings.metrics_port:
-            page.start()
-            exits.callback(page.stop)
+        exits.enter_context(settings.metrics_page(collected, servers, lambda: follower.ready))
         follower.start()
         exits.callback(follower.stop)
         neighbours.start()
@@ -102,20 +78,12 @@ def doors(
     settings: Settings, view: View, follower: Follower, collected: CollectorRegistry
 ) -> list[uvicorn.Server]:
     """Return the servers: one for this machine, one for others where that is asked for."""
-    kafka = settings.where.kafka
-    access = KafkaAccess({**identity(kafka), "bootstrap.servers": kafka}, settings.tokens)
-    answered = Counter(
-        "nightwire_directory_requests_total",
-        "Requests to the directory, by path and HTTP status.",
-        ["path", "status"],
-        registry=collected,
-    )
+    kafka, access = settings.where.kafka, settings.access()
+    answered = request_counter(collected, "directory")
     mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
     inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))
-    servers = [plain_server(application(inside, answered), settings.host, settings.port)]
-    door = settings.door
-    servers += [tls_server(application(outside, answered), door)] if door else []
+    servers = settings.servers(application(inside, answered), application(outside, answered))
     mediator.ending = lambda: any(server.should_exit for server in servers)
     return servers
 
@@ -125,11 +93,10 @@ def present(settings: Settings) -> Iterator[None]:
     """Keep the site, the directory itself and what it watches listed within the block."""
     where, stop = settings.where, Stop()
     said = {"kafka": where.kafka, "schema_registry": where.schema_registry or "", "directory": settings.url}
-    endpoints = {"http": settings.url} | metrics_at(settings.metrics_port)
     watch_all(where.kafka, settings.watched, stop)
     with (
         registered(where.kafka, site_name(), kind="site", endpoints=said | dict(where.public)),
-        registered(where.kafka, "directory", endpoints=endpoints),
+        registered(where.kafka, "directory", endpoints=settings.endpoints),
     ):
         try:
             yield

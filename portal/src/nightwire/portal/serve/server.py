@@ -9,13 +9,13 @@ from hashlib import sha256
 from typing import Any
 
 import uvicorn
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry, Gauge
 from starlette.datastructures import Headers
 
 from nightwire.core.catalogues import catalogues_here
 from nightwire.core.kafka import identity
-from nightwire.core.presence import metrics_at, reached_at, registered
-from nightwire.core.runtime import Endpoints, MetricsPage, site_name, tune_garbage_collector
+from nightwire.core.presence import HttpService, registered, request_counter
+from nightwire.core.runtime import site_name, tune_garbage_collector
 from nightwire.filters.sandbox import Strength
 from nightwire.portal.archive import Archive
 from nightwire.portal.filters import FilterActions
@@ -28,7 +28,7 @@ from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.portal import Portal
 from nightwire.portal.skymaps import Skymaps
-from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.serving import run
 
 log = logging.getLogger("nightwire.portal")
 
@@ -36,17 +36,11 @@ YIELDS = 10
 """How much of the CPU's priority the portal leaves to those who carry the stream (`nice`)."""
 
 
-@dataclass(frozen=True)
-class Settings:
+@dataclass(frozen=True, kw_only=True)
+class Settings(HttpService):
     """How a portal is run.
 
     Attributes:
-        where: The site's addresses.
-        host: Where to listen.
-        port: And at which port.
-        metrics_port: Of the pages ``/metrics`` and ``/health``; 0 for none.
-        door: For other machines, by TLS; None for none.
-        tokens: Where Kafka judges the site's own tokens.
         public: Whether who shows no name sees the surveys' alerts.
         proxied: Whether a proxy in front ends TLS: cookies are for TLS alone.
         strength: Of the sandbox in which filters are tried.
@@ -57,12 +51,6 @@ class Settings:
         directory: URL of the directory, likewise.
     """
 
-    where: Endpoints
-    host: str = "127.0.0.1"
-    port: int = 8084
-    metrics_port: int = 0
-    door: TLSDoor | None = None
-    tokens: str = ""
     public: bool = False
     proxied: bool = False
     strength: Strength = "strong"
@@ -88,7 +76,7 @@ def serve(settings: Settings) -> None:
     past = settings.archive or where.archive
     records = Records(where, stamps, Archive(past, login) if past else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
-    access = KafkaAccess({**own, "bootstrap.servers": where.kafka}, settings.tokens)
+    access = settings.access()
     gate = Gate(access, settings.public, settings.proxied)
     actions = FilterActions(
         replace(where, archive=past or None), access, signing_secret(own), settings.strength
@@ -100,22 +88,13 @@ def serve(settings: Settings) -> None:
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)
     streams.ending = lambda: any(server.should_exit for server in servers)
-    page = MetricsPage(
-        collected,
-        port=settings.metrics_port,
-        healthy=lambda: all(server.started for server in servers) and follower.ready,
-    )
-    url = f"http://{reached_at(settings.host, settings.port)}"
-    log.info("the portal of %s on %s", portal.site, url)
+    log.info("the portal of %s on %s", portal.site, settings.url)
     with ExitStack() as exits:
         exits.callback(records.close)
-        if settings.metrics_port:
-            page.start()
-            exits.callback(page.stop)
+        exits.enter_context(settings.metrics_page(collected, servers, lambda: follower.ready))
         follower.start()
         exits.callback(follower.stop)
-        endpoints = {"http": url} | metrics_at(settings.metrics_port)
-        exits.enter_context(registered(where.kafka, "portal", endpoints=endpoints))
+        exits.enter_context(registered(where.kafka, "portal", endpoints=settings.endpoints))
         yield_to_the_stream()
         run(servers)
 
@@ -130,17 +109,10 @@ def doors(
     settings: Settings, portal: Portal, collected: CollectorRegistry, streams: Streams
 ) -> list[uvicorn.Server]:
     """Return the servers: one for this machine, one for others where that is asked for."""
-    answered = Counter(
-        "nightwire_portal_requests_total",
-        "Requests to the portal, by route and HTTP status.",
-        ["path", "status"],
-        registry=collected,
-    )
+    answered = request_counter(collected, "portal")
     plain = application(portal, answered, streams, private=settings.proxied)
-    servers = [plain_server(behind_proxy(plain) if settings.proxied else plain, settings.host, settings.port)]
-    if settings.door:
-        servers.append(tls_server(application(portal, answered, streams, private=True), settings.door))
-    return servers
+    outside = application(portal, answered, streams, private=True)
+    return settings.servers(behind_proxy(plain) if settings.proxied else plain, outside)
 
 
 def behind_proxy(app: Any) -> Any:

@@ -5,10 +5,12 @@ import ssl
 from collections.abc import Sequence
 from pathlib import Path
 
+from nightwire.schemas.errors import MendableError
+
 log = logging.getLogger(__name__)
 
 
-class TLSError(ValueError):
+class TLSError(MendableError):
     """A certificate or key cannot be used; the message says which."""
 
 
