@@ -50,8 +50,8 @@ PURE_LANGUAGE = "nightwire.filters.language"
 
 ORDER = {
     "schemas": [
-        "errors kafka_environment lazy serving stamps",
-        "avro retention",
+        "errors kafka_environment lazy stamps",
+        "avro retention serving",
         "survey_model wire",
         "records topics",
         "registry",

@@ -125,6 +125,15 @@ def test_what_comes_in_is_put_in_front_until_the_list_is_paused(
     assert browser.evaluate(f"[{first}, document.getElementById('said').textContent]") == ["1699", "Paused."]
     browser.evaluate("document.getElementById('pause').click()")
     browser.wait(f"{first} === '1700'")
+    turn = "Object.defineProperty(document, 'hidden', {{value: {}, configurable: true}}); " + (
+        "document.dispatchEvent(new Event('visibilitychange', {{bubbles: true}}))"
+    )
+    browser.evaluate(turn.format("true"))
+    come(701)
+    served.until(lambda: served.portal.recent.named("sim", "701", [SIM]), "it is read")
+    browser.wait("!source")
+    browser.evaluate(turn.format("false"))
+    browser.wait(f"{first} === '1701'")
     assert complaints(browser) == []
 
 

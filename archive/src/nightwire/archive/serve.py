@@ -103,7 +103,8 @@ def serve(asked: ServeSettings) -> None:
     collected = CollectorRegistry()
     with ExitStack() as exits:
         archive = exits.enter_context(Archive(asked.place.url))
-        app = application(archive, asked.access(), request_counter(collected, "archive"))
+        answered = request_counter(collected, "nightwire_archive_requests_total")
+        app = application(archive, asked.access(), answered)
         servers = asked.servers(app, app)
         drain = LastingDrain(partial(draining, asked, kafka))
         failures = exits.enter_context(working(drain, partial(end, servers)))

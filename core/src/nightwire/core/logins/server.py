@@ -181,7 +181,7 @@ def serve(service: HttpService, key: Path) -> None:
     """
     collected, kafka = CollectorRegistry(), service.where.kafka
     users = Users(kafka, key, Tries())
-    app = application(users, request_counter(collected, "users"))
+    app = application(users, request_counter(collected, "nightwire_users_requests_total"))
     servers = service.servers(app, app)
     log.info("passwords and tokens on %s", service.url)
     with (

@@ -62,7 +62,7 @@ class HttpService:
     def metrics_page(
         self, registry: CollectorRegistry, servers: Sequence[uvicorn.Server], ready: Callable[[], bool]
     ) -> Iterator[None]:
-        """Show metrics within the block; it is healthy while *servers* listen and *ready* says so."""
+        """Show metrics within the block; healthy while *servers* listen and *ready* says so."""
         page = MetricsPage(
             registry,
             port=self.metrics_port,
@@ -76,7 +76,6 @@ class HttpService:
             page.stop()
 
 
-def request_counter(registry: CollectorRegistry, service: str) -> Counter:
-    """Return the counter of a service's requests."""
-    name, text = f"nightwire_{service}_requests_total", "Requests over HTTP, by path and status."
-    return Counter(name, text, ["path", "status"], registry=registry)
+def request_counter(registry: CollectorRegistry, name: str) -> Counter:
+    """Return the counter, of that *name*, of a service's requests."""
+    return Counter(name, "Requests over HTTP, by path and status.", ["path", "status"], registry=registry)

@@ -79,7 +79,7 @@ def doors(
 ) -> list[uvicorn.Server]:
     """Return the servers: one for this machine, one for others where that is asked for."""
     kafka, access = settings.where.kafka, settings.access()
-    answered = request_counter(collected, "directory")
+    answered = request_counter(collected, "nightwire_directory_requests_total")
     mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
     inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))

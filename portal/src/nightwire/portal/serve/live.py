@@ -34,6 +34,8 @@ SILENCE = 30
 """Beats without an alert after which a comment says that we are there."""
 WRITTEN = 256
 """Newest rows whose text is kept: who looks at the same alerts is told the same."""
+SHARED = 32
+"""Newest events that are kept: of a hundred alerts with stamps each has a megabyte."""
 MOST_OPEN, MOST_OF_ONE = 300, 8
 """Streams that are open at once, and those of one address."""
 
@@ -47,7 +49,7 @@ class Streams:
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
         self._open: dict[str, int] = {}
-        self._written, self._told = Once[str](WRITTEN), Once[Told](MOST_OPEN)
+        self._written, self._told = Once[str](WRITTEN), Once[Told](SHARED)
         self.ending = ending
 
     @property

@@ -70,7 +70,8 @@ class KeptAnswers:
             found = await make()
             return found, gzip.compress(found.body, LEVEL, mtime=0)
 
-        key = http.url.path, http.url.query, seen, int(time.monotonic() / HOLDS)
+        asked = http.scope["path"], http.scope["query_string"]  # `http.url` is made with the header Host
+        key = *asked, seen, int(time.monotonic() / HOLDS)
         plain, packed = await self._made.get(key, compressed)
         taken = "gzip" in http.headers.get("Accept-Encoding", "")
         headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if taken else {})

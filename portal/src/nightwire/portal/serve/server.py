@@ -109,7 +109,7 @@ def doors(
     settings: Settings, portal: Portal, collected: CollectorRegistry, streams: Streams
 ) -> list[uvicorn.Server]:
     """Return the servers: one for this machine, one for others where that is asked for."""
-    answered = request_counter(collected, "portal")
+    answered = request_counter(collected, "nightwire_portal_requests_total")
     plain = application(portal, answered, streams, private=settings.proxied)
     outside = application(portal, answered, streams, private=True)
     return settings.servers(behind_proxy(plain) if settings.proxied else plain, outside)

@@ -38,7 +38,6 @@ function take(event) {
   last = event.lastEventId;
   arrived += rows.length + more;
   times.push([now, rows.length + more]);
-  if (document.hidden) return; // nobody looks: the count goes on, the newest come when somebody does
   list.prepend(...rows.map(rowOf));
   while (list.rows.length > MOST) list.lastElementChild.remove();
   document.getElementById("empty")?.remove();
@@ -90,6 +89,8 @@ for (const choice of document.querySelectorAll("#choose select")) choice.onchang
 if (pause) {
   pause.hidden = false;
   pause.onclick = toggle;
+  // nobody looks: nothing is asked for; who looks again is told the newest of all that came
+  addEventListener("visibilitychange", () => document.hidden ? hush() : pause.ariaPressed !== "true" && !source && listen());
   addEventListener("keydown", event => {
     if (event.key === "p" && !event.ctrlKey && !event.metaKey && !/^(INPUT|SELECT)$/.test(event.target.tagName)) toggle();
   });

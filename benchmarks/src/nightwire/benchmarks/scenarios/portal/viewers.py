@@ -91,7 +91,7 @@ class Viewer:
         return gzip.decompress(body) if b"content-encoding: gzip" in head else body
 
     async def _asked(self, path: str) -> tuple[bytes, bytes]:
-        """Return head and body, over a new connection where the portal has ended those that are kept."""
+        """Return head and body; over a new connection where the portal has ended the kept ones."""
         while self.idle:
             with suppress(IncompleteReadError, ConnectionError):
                 return await self._over(self.idle.pop(), path)
