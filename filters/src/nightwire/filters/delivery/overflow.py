@@ -123,10 +123,12 @@ def save_overflow(
         UnknownSchemaError: Nobody knows an alert's schema.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    decoder, saved = AlertDecoder(SchemaRegistry(registry)), 0
-    for one, value in fetch_overflow(bootstrap, found):
-        alert = decoder.decode(value)
-        with (folder / f"{one['survey']}-{UNSAFE.sub('_', one['alert'])}.avro").open("wb") as out:
-            fastavro.writer(out, dict(alert.schema), [alert.alert])
-        saved += 1
+    saved = 0
+    with SchemaRegistry(registry) as known:
+        decoder = AlertDecoder(known)
+        for one, value in fetch_overflow(bootstrap, found):
+            alert = decoder.decode(value)
+            with (folder / f"{one['survey']}-{UNSAFE.sub('_', one['alert'])}.avro").open("wb") as out:
+                fastavro.writer(out, dict(alert.schema), [alert.alert])
+            saved += 1
     return saved
