@@ -54,6 +54,11 @@ def keep(alert):
     kind = "bright"
     return alert.snr > x{rest}
 '''"""
+COMPUTED = """python = '''
+{adds}
+def transform(alert):
+    return {{"score": {value}}}
+'''"""
 STORED = 'kind = "database"\nfrom = "often"\ndatabase = "postgresql://ann:swordfish@b/x"\ntable = "t"'
 TOPICS = ["alerts.sim", "returns.ann", "voevents"]
 
@@ -76,6 +81,14 @@ def test_types_go_along_the_edges() -> None:
     left = {field["name"] for field in types[Edge("small")].schemas[0]["fields"]}
     assert "cutoutScience" not in left
     assert "prvDiaSourcesMeanPsfFlux" in left
+
+
+def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
+    more = COMPUTED.format(adds='ADDS = {"score": int}', value="3").replace("python", "lite = true\npython")
+    text = TEXT.replace("lite = true", more).replace('by = "band"', 'by = "alert.score"')
+    [made] = check(parse(text), TOPICS, schemas)[Edge("bands", "g")].schemas
+    assert {"score", "prvDiaSourcesCount"} <= {field["name"] for field in made["fields"]}
+    assert any("no field scored" in one for one in reasons(text.replace("alert.score", "alert.scored")))
 
 
 @pytest.mark.parametrize(
@@ -104,6 +117,29 @@ def test_types_go_along_the_edges() -> None:
         ('where = "snr > 5"', PYTHON.format(rest=" and open('x')"), "line 11: a filter may not use open"),
         ('where = "snr > 5"', PYTHON.format(rest=" and print(3)"), "line 11: "),
         ('where = "snr > 5"', "python = 'x = 3'", "line 7: there is no function keep(alert)"),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"score": float}', value='alert["snrr"]'),
+            "line 14: alerts of sim have no field snrr",
+        ),
+        (
+            "lite = true",
+            COMPUTED.format(adds="", value="alert.ra").replace("transform(", "keep("),
+            "line 12: there is no function transform(alert)",
+        ),
+        ("lite = true", COMPUTED.format(adds="", value="alert.ra"), "line 12: a transform declares what it"),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"diaSource": float}', value="1"),
+            'line 12: diaSource is a field of these alerts: call it otherwise, or drop = ["diaSource"] too',
+        ),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"score": float}', value='alert.match("gaia", 2)'),
+            "line 12: a flow knows no catalogues",
+        ),
+        ('"snr > 5"', "\"MATCH('gaia', 2) IS NULL\"", "line 7: a flow knows no catalogues"),
+        ("above = 3", 'value = "ABS(ra)"', "line 22: stone often: value = 'ABS(ra)' is no name of a field"),
         ("above = 3", "objects = 0", "line 22: stone often: objects is none of 1 to 1000000"),
         ("lite = true", "lite = 3", "line 11: stone small: lite = 3 is no bool"),
         ('from = "small"', 'from = "smal"', "line 14: stone bands: there is no smal; did you mean small?"),

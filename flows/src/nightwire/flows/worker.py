@@ -188,7 +188,10 @@ class Worker:
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])
             topics |= missing
         ours = sorted({"", self.asked.name} & flow.places)
-        made = partial(compile_part, flow, version, types=types, topics=topics, registry=self.registry)
+        made = partial(
+            compile_part, flow, version,
+            types=types, topics=topics, registry=self.registry, owner=record.made_by,
+        )  # fmt: skip
         parts: dict[Key, Plan | Way] = {(flow.name, at): one for at in ours if (one := made(at)).topics}
         ways = (one for one in flow.stones.values() if one.about.outside and one.at in ours)
         known = {"owner": "" if operator else record.made_by}

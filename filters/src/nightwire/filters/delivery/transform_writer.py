@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nightwire.filters.model.offsets import RecordPosition
 from nightwire.filters.model.transform import Transform, count_name, mean, mean_name
 from nightwire.schemas import Codec, SchemaRegistry, derived_schema, kept_fields, survey, wire
 
@@ -66,16 +65,13 @@ class TransformWriter:
     registry: SchemaRegistry
     _plans: dict[tuple[Any, ...], TransformPlan] = field(default_factory=dict)
     _contained: dict[str, Codec] = field(default_factory=dict)
-    _last: tuple[RecordPosition | None, dict[tuple[int, str], bytes]] = (None, {})
+    _last: tuple[bytes, dict[tuple[int, str], bytes]] = (b"", {})
 
-    def value(
-        self, position: RecordPosition, value: bytes, topic: str, name: str, transform: Transform, added: str
-    ) -> bytes:
+    def value(self, value: bytes, topic: str, name: str, transform: Transform, added: str) -> bytes:
         """Return the message that a transform sends for an alert.
 
         Args:
-            position: The alert's.
-            value: Its message.
+            value: The alert's message.
             topic: To which it is sent.
             name: Its survey.
             transform: What becomes of it.
@@ -85,8 +81,8 @@ class TransformWriter:
             DecodeError: The alert is malformed.
             RegistryAwayError: The registry was away.
         """
-        if self._last[0] != position:
-            self._last = position, {}
+        if self._last[0] != value:
+            self._last = value, {}
         made, (plan, body) = self._last[1], self._plan(value, topic, name, transform)
         if (plan.schema_id, added) not in made:
             made[plan.schema_id, added] = plan.value(body, json.loads(added) if added else {})

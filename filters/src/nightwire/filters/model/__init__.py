@@ -6,9 +6,10 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.model.compilation import Compilation, compile_request
+    from nightwire.filters.model.text_facts import load_facts, matches_named
     from nightwire.filters.model.transform import Transform, light_form
 
-__all__ = ["Compilation", "Transform", "compile_request", "light_form"]
+__all__ = ["Compilation", "Transform", "compile_request", "light_form", "load_facts", "matches_named"]
 
 __getattr__ = on_demand(
     __name__,
@@ -17,5 +18,7 @@ __getattr__ = on_demand(
         "Transform": "transform",
         "compile_request": "compilation",
         "light_form": "transform",
+        "load_facts": "text_facts",
+        "matches_named": "text_facts",
     },
 )

@@ -112,7 +112,7 @@ def declared_fields(source: str) -> tuple[AddedField, ...]:
     for node in ast.parse(source).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(keys=keys, values=values)):
-                if name == DECLARED:
+                if name == DECLARED and keys:
                     return tuple(map(_added, keys, values))
     raise FilterError(
         f'a transform declares what it adds, as {DECLARED} = {{"score": float, "label": (str, "what")}}; '

@@ -13,7 +13,7 @@ from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, even
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
+from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, TransformRunner, contained
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.model import (
@@ -167,6 +167,7 @@ def compile_part(
     types: Mapping[Edge, EventType],
     topics: Collection[str],
     registry: SchemaRegistry,
+    owner: str = "",
 ) -> Plan:
     """Return what part *at* of *flow* does.
 
@@ -180,18 +181,21 @@ def compile_part(
         types: What goes along its edges.
         topics: Names of those that there are, queues among them.
         registry: Knows schemas, and gives ids to new ones.
+        owner: Who made it: functions of one owner share a sandbox, of two owners never.
 
     Raises:
         FilterError: A condition is none.
         SchemaError: A schema cannot be registered.
     """
-    runners = {one.name: _runner(flow, one, types, registry) for one in inside(flow, at)}
+    runners = {one.name: _runner(flow, one, types, registry, owner) for one in inside(flow, at)}
     sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
     waiting = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
     return Plan(flow, version, at, sources | waiting, runners)
 
 
-def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry) -> Runner:
+def _runner(
+    flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry, owner: str
+) -> Runner:
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
@@ -201,9 +205,10 @@ def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry:
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return Sorter(conditions, ELSE, decoder, of)
         case "transform":
-            return TransformRunner(
-                transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)
-            )
+            transform, queue = transform_of(stone, of), flow.queue(stone.name)
+            source = stone.options.get("python")
+            function = Function(contained(owner), owner, queue, source, transform.adds) if source else None
+            return TransformRunner(transform, of, queue, TransformWriter(registry), function)
         case "window" | "join":
             made = JOIN_SCHEMA if stone.kind == "join" else WINDOW_SCHEMA
             number = registry.register(f"{flow.queue(stone.name)}-{stone.kind}-value", made)

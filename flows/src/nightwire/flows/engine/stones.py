@@ -1,16 +1,30 @@
 """What filters, routers and transforms do with events."""
 
 import logging
-from collections.abc import Mapping, Sequence
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from nightwire.filters.delivery import TransformWriter
+from nightwire.filters.evaluation.rowwise import check_added
 from nightwire.filters.language import Condition, Oddities
+from nightwire.filters.language.vector.condition import CONTAINED, schema_id
 from nightwire.filters.model import Transform
+from nightwire.filters.model.transform import AddedField
+from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError
+from nightwire.filters.sandbox import Outcome as Said
 from nightwire.flows.engine.events import Event, Outcome
-from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError
+from nightwire.flows.model import COMPUTE, EVERY, PASSES, FlowError
+from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry
 
 log = logging.getLogger("nightwire.flows")
+
+LIMITS = Limits(cpu_s=10.0, wall_s=15.0, total_s=60.0, nice=10)
+"""Of a function and batch: 20 ms an alert.  It gives way to others' flows, as slow filters do."""
+MOST_STOPPED = 3
+"""So often a function is stopped, or its process ends, within one batch; the rest is not tried."""
 
 
 @dataclass(frozen=True)
@@ -54,28 +68,123 @@ class Sorter:
         return outcome
 
 
+class Contained:
+    """The sandbox of one owner's functions: it begins with the first batch, and ends with the last
+    stone that has it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._opened = threading.Lock(), list[Sandbox]()
+        weakref.finalize(self, _close, self._opened)
+
+    def judge(self, one: RowFilter, survey: str, values: Sequence[bytes], schemas: Mapping[int, Any]) -> Said:
+        """Return what a function computes of some alerts.
+
+        Raises:
+            FlowError: No process can be had.
+        """
+        try:
+            with self._lock:
+                if not self._opened:
+                    self._opened.append(Sandbox("strong", LIMITS))
+            return self._opened[0].judge([one], survey, values=values, schemas=schemas)[one.key]
+        except SandboxError as error:
+            raise FlowError([str(error)]) from error
+
+
+def _close(opened: list[Sandbox]) -> None:
+    for one in opened:
+        one.close()
+
+
+SANDBOXES: weakref.WeakValueDictionary[str, Contained] = weakref.WeakValueDictionary()
+
+
+def contained(owner: str) -> Contained:
+    """Return the sandbox of an owner, which all his stones here share."""
+    return SANDBOXES.setdefault(owner, Contained())
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of Python that computes fields, in the sandbox.
+
+    Attributes:
+        sandbox: Of its owner.
+        owner: Whose it is.
+        name: Of flow and stone.
+        source: Its text.
+        adds: The fields that it declares.
+    """
+
+    sandbox: Contained
+    owner: str
+    name: str
+    source: str
+    adds: tuple[AddedField, ...]
+
+    def added(
+        self, events: Sequence[Event], survey: str, registry: SchemaRegistry, faults: list[tuple[Event, str]]
+    ) -> Iterator[tuple[Event, str]]:
+        """Yield events of *survey* with what is added to each, as JSON; note the others' *faults*.
+
+        Raises:
+            FlowError: There is no sandbox.
+            RegistryAwayError: Ask again later.
+        """
+        one = RowFilter(self.owner, self.name, 0, self.source + PASSES, EVERY, transform=COMPUTE)
+        left, schemas = [*events], _schemas(events, registry)
+        for _ in range(MOST_STOPPED):
+            said = self.sandbox.judge(one, survey, [event.value for event in left], schemas)
+            known = check_added(said, self.adds)
+            yield from zip((left[row] for row in known.passed.tolist()), known.added, strict=True)
+            faults += [(left[row], why) for row, why in known.faults.items()]
+            done = {*known.passed.tolist(), *known.faults}
+            left = [event for at, event in enumerate(left) if at not in done]
+            if not left or said.stopped is None:
+                break
+        faults += [(event, f"not computed: {said.stopped or 'no answer'}") for event in left]
+
+
+def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Mapping[str, Any]]:
+    """Return the schemas of *events* by their ids, as far as they are known."""
+    found: dict[int, Mapping[str, Any]] = {}
+    for number in {schema_id(one.value) for one in events}:
+        if number is None or number == CONTAINED:
+            continue
+        try:
+            found[number] = registry.codec(number).schema
+        except RegistryAwayError:
+            raise
+        except SchemaError:
+            continue  # of such an alert the sandbox says so
+    return found
+
+
 @dataclass(frozen=True)
 class TransformRunner:
-    """Leaves out fields and adds means.
+    """Leaves out fields, adds means and what a function computes.
 
     Attributes:
         transform: Which.
         survey: Whose alerts.
         topic: Under whose name the derived schemas are registered.
         writer: Writes the alerts.
+        function: Computes; None where nothing is computed.
     """
 
     transform: Transform
     survey: str
     topic: str
     writer: TransformWriter
+    function: Function | None = None
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return the alerts in their new form."""
+        """Return the alerts in their new form; those on which the function fails are faults."""
         outcome = Outcome({"": []})
-        for one in events:
+        for one, added in self._added(events, outcome):
             try:
-                value = self.writer.value(one.origin, one.value, self.topic, self.survey, self.transform, "")
+                value = self.writer.value(one.value, self.topic, self.survey, self.transform, added)
             except RegistryAwayError:
                 raise
             except (DecodeError, SchemaError) as error:
@@ -83,6 +192,11 @@ class TransformRunner:
             else:
                 outcome.passed[""].append(replace(one, value=value))
         return outcome
+
+    def _added(self, events: Sequence[Event], outcome: Outcome) -> Iterator[tuple[Event, str]]:
+        if self.function is None:
+            return ((one, "") for one in events)
+        return self.function.added(events, self.survey, self.writer.registry, outcome.faults)
 
 
 class SplitRunner:

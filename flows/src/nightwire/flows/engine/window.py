@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nightwire.core.kafka import TopicPartition
 from nightwire.flows.engine.events import Event, Origin, Outcome
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.model import MOST_HELD, seconds
+from nightwire.flows.model import MOST_HELD, field_of, seconds
 from nightwire.schemas import Codec, wire
 
 DAY = 86_400.0  # [s]
@@ -76,7 +76,11 @@ class WindowRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         options = self.stone.options
         self._within = seconds(options["within"]) / DAY
-        self._names = (options.get("by", "object_id"), "mjd_tai", options.get("value", "mjd_tai"), "id")
+        by, value = (
+            field_of(options.get(key, usual), self.survey.name)
+            for key, usual in (("by", "object_id"), ("value", "mjd_tai"))
+        )
+        self._names = (by, "mjd_tai", value, "id")
         self._codec = Codec(EVENT_SCHEMA)
 
     @property
