@@ -206,9 +206,31 @@ def consumer(
         principal(bootstrap) if client is None else client.get("sasl.username", "")
     )
     told = _telling(on_error) | dict(known)
-    return Consumer(
+    return RaisingConsumer(
         CONSUMER | told | {"bootstrap.servers": bootstrap, "group.id": group} | _dotted(overrides)
     )
+
+
+class RaisingConsumer(Consumer):
+    """A consumer that raises what its callbacks of a rebalance raise.
+
+    confluent-kafka gives an error of its own calls within them as a `KafkaError`, which is no
+    exception: nothing catches it, and a thread ends of it without a word.
+    """
+
+    def subscribe(self, topics: list[str], **callbacks: Any) -> None:
+        """Subscribe to *topics*; *callbacks* as `Consumer.subscribe` takes them."""
+        super().subscribe(topics, **{name: _raising(one) for name, one in callbacks.items()})
+
+
+def _raising(callback: Callable[..., None]) -> Callable[..., None]:
+    def called(*given: Any) -> None:
+        try:
+            callback(*given)
+        except KafkaException:
+            raise  # an exception from here on: caught once, its type is its own
+
+    return called
 
 
 def _telling(on_error: Callable[[], None]) -> dict[str, Any]:
