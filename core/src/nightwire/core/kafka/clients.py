@@ -227,8 +227,8 @@ def _raising(callback: Callable[..., None]) -> Callable[..., None]:
     def called(*given: Any) -> None:
         try:
             callback(*given)
-        except KafkaException:
-            raise  # an exception from here on: caught once, its type is its own
+        except KafkaException:  # noqa: TRY203  (caught once, it is an exception from here on)
+            raise
 
     return called
 

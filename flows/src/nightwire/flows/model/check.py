@@ -20,8 +20,7 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 
 NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
 FIELD = re.compile(r"[\w.]+")
-ONE_LINE = re.compile(r"^line 1: ")
-LINE = re.compile(r"^line (\d+)")
+LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
 """Topics that are no flow's to write."""
@@ -116,7 +115,8 @@ def _given(source: Source, schemas: Schemas) -> EventType:
 def _unknown_topics(flow: Flow, topics: Collection[str]) -> Iterator[str]:
     for source in flow.sources.values():
         if source.topic not in topics:
-            yield f"line {source.line('topic')}: no topic {source.topic}{meant(source.topic, topics)}"
+            near = meant(source.topic, topics) or "; `nightwire topics` lists those that there are"
+            yield f"line {source.line('topic')}: no topic {source.topic}{near}"
     for stone in flow.stones.values():
         topic = stone.options.get("topic", "")
         if stone.kind not in {"topic", "bridge"}:
@@ -176,18 +176,18 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
     alerts = [one for one in given if one.kind == ALERTS and one.survey]
     for key, text in _conditions(stone):
         for one in alerts:
-            yield from (
-                f"line {stone.lines.get(key, line)}: {ONE_LINE.sub('', why)}" for why in _faults(text, one)
-            )
+            yield from (_moved(why, stone, key) for why in _faults(text, one))
     for one in alerts if "python" in stone.options else ():
-        begin = stone.lines.get(f"python{TEXT}", stone.lines.get("python", line))
-        yield from (_moved(why, begin) for why in _function_faults(stone, one))
+        yield from (_moved(why, stone, "python") for why in _function_faults(stone, one))
 
 
-def _moved(why: str, begin: int) -> str:
-    """Return *why*, said of a text that begins at line *begin*, with the line of the whole."""
+def _moved(why: str, stone: Stone, key: str) -> str:
+    """Return *why*, said of the text of *key* with its own line or none, with that of the file."""
+    begin = stone.lines.get(f"{key}{TEXT}", stone.lines.get(key, stone.lines.get("from", 1)))
     found = LINE.match(why)
-    return f"line {begin + int(found[1]) - 1}{why[found.end() :]}" if found else f"line {begin}: {why}"
+    number, column = (int(found[1]), found[2]) if found else (1, None)
+    place = f"character {column}: " if column else ""
+    return f"line {begin + number - 1}: {place}{why[found.end() :] if found else why}"
 
 
 def _is_known(given: EventType) -> bool:

@@ -130,6 +130,8 @@ def _near(path: str, told: Sequence[SurveySchemas]) -> str:
     beside = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == record}
     if near := get_close_matches(last, sorted(beside), 1):
         return f"; did you mean {beside[near[0]]}?"
+    if last in names:
+        return f"; did you mean the alert's own {last}?"
     return "" if record in names else _suggestion(path, frozenset(names))
 
 
