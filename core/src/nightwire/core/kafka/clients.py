@@ -218,16 +218,17 @@ class RaisingConsumer(Consumer):
     exception: nothing catches it, and a thread ends of it without a word.
     """
 
-    def subscribe(self, topics: list[str], **callbacks: Any) -> None:
+    def subscribe(self, *topics: Any, **callbacks: Any) -> None:
         """Subscribe to *topics*; *callbacks* as `Consumer.subscribe` takes them."""
-        super().subscribe(topics, **{name: _raising(one) for name, one in callbacks.items()})
+        given: dict[str, Any] = {name: _raising(one) for name, one in callbacks.items()}
+        super().subscribe(*topics, **given)
 
 
 def _raising(callback: Callable[..., None]) -> Callable[..., None]:
     def called(*given: Any) -> None:
         try:
             callback(*given)
-        except KafkaException:  # noqa: TRY203  (caught once, it is an exception from here on)
+        except Exception:  # noqa: TRY203  (caught once, it is an exception)
             raise
 
     return called

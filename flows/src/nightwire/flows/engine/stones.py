@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,9 +23,13 @@ from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, Sche
 log = logging.getLogger("nightwire.flows")
 
 LIMITS = Limits(cpu_s=10.0, wall_s=15.0, total_s=60.0, nice=10)
-"""Of a function and batch: 20 ms an alert.  It gives way to others' flows, as slow filters do."""
-MOST_STOPPED = 3
-"""So often a function is stopped, or its process ends, within one batch; the rest is not tried."""
+"""Of a function and portion.  It gives way to others' flows, as slow filters do."""
+PORTION = 100
+"""Alerts computed at once: those that keep to their own limit never reach their portion's."""
+FIRST = 2.0
+"""CPU time for the first alert of a batch, or after a stop: others have 0.1 s. [s]"""
+AGAIN = 60.0
+"""For so long a function that was stopped is begun again within a batch. [s]"""
 
 
 @dataclass(frozen=True)
@@ -133,17 +138,20 @@ class Function:
             RegistryAwayError: Ask again later.
         """
         one = RowFilter(self.owner, self.name, 0, self.source + PASSES, EVERY, transform=COMPUTE)
-        left, schemas = [*events], _schemas(events, registry)
-        for _ in range(MOST_STOPPED):
-            said = self.sandbox.judge(one, survey, [event.value for event in left], schemas)
+        left, schemas, until = [*events], _schemas(events, registry), time.monotonic() + AGAIN
+        runs, why = False, None
+        while left and (why is None or time.monotonic() < until):
+            some, asked = (left[:PORTION], one) if runs else (left[:1], replace(one, cpu_s=FIRST))
+            said = self.sandbox.judge(asked, survey, [event.value for event in some], schemas)
             known = check_added(said, self.adds)
-            yield from zip((left[row] for row in known.passed.tolist()), known.added, strict=True)
-            faults += [(left[row], why) for row, why in known.faults.items()]
+            yield from zip((some[row] for row in known.passed.tolist()), known.added, strict=True)
+            faults += [(some[row], fault) for row, fault in known.faults.items()]
             done = {*known.passed.tolist(), *known.faults}
             left = [event for at, event in enumerate(left) if at not in done]
-            if not left or said.stopped is None:
+            runs, why = said.stopped is None, said.stopped or why
+            if runs and not done:
                 break
-        faults += [(event, f"not computed: {said.stopped or 'no answer'}") for event in left]
+        faults += [(event, f"not computed: {why or 'no answer'}") for event in left]
 
 
 def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Mapping[str, Any]]:
