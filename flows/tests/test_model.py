@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from nightwire.filters.language import FilterError
 from nightwire.flows.drawing import svg, tree
-from nightwire.flows.model import Edge, FlowError, check, parse
+from nightwire.flows.model import Edge, FlowError, check, compiled, parse
 from nightwire.schemas import sim_alert_schema
 
 TEXT = """\
@@ -214,6 +215,15 @@ def test_a_function_is_no_place_for_keys() -> None:
     assert check(parse(text), TOPICS, schemas)[Edge("few")].survey == "sim"
     lines = parse(text).stones["few"].lines
     assert (lines["python"], lines["kind"], "x" in lines) == (7, 5, False)
+
+
+def test_what_was_not_compiled_in_time_is_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def keep(alert):\n    return alert.snr > 4711\n"
+    with monkeypatch.context() as busy:
+        busy.setattr("nightwire.filters.admission.text_process.WALL_S", 0.0)
+        with pytest.raises(FilterError, match="not compiled within 0 s"):
+            compiled(source, "sim")
+    assert "snr" in compiled(source, "sim").names
 
 
 def test_a_join_of_returns_alone_is_refused() -> None:

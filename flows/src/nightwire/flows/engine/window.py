@@ -154,8 +154,9 @@ class WindowRunner(Keeper[Held]):
                 yield event, "", row
                 continue
             key, time, value, alert = row
-            if key is None or not all(map(_is_number, (time, value))):
-                yield event, "", f"no {self._names[0]}, time or number {self._names[2]} in it"
+            there = (key is not None, _is_number(time), _is_number(value))
+            if lacking := [name for name, has in zip(self._names, there, strict=False) if not has]:
+                yield event, "", f"no {' and no '.join(dict.fromkeys(lacking))} in it, or no number"
             elif event.written and time > event.written / DAY / 1000 + UNIX_EPOCH + AHEAD:
                 # it would close the object's window to all that come before that time
                 yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"

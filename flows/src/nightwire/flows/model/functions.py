@@ -5,7 +5,7 @@ Filters' are compiled to the closed language, and never run; transforms' run in 
 
 from functools import lru_cache
 
-from nightwire.filters.admission import compile_apart
+from nightwire.filters.admission import CompilerBusyError, compile_apart
 from nightwire.filters.language import FilterError, Program
 from nightwire.filters.model import Compilation
 
@@ -54,5 +54,7 @@ def _outcome(source: str, entry: str, survey: str, transform: str) -> Compilatio
     asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": transform}
     try:
         return compile_apart(asked)
+    except CompilerBusyError:
+        raise  # which is not kept, unlike all other refusals
     except FilterError as error:
         return tuple(error.reasons)
