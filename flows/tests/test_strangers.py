@@ -13,7 +13,7 @@ from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.language import Condition
-from nightwire.filters.model.transform import AddedField
+from nightwire.filters.model import AddedField
 from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones

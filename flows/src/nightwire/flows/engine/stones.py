@@ -9,16 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nightwire.filters.delivery import TransformWriter
-from nightwire.filters.evaluation.rowwise import check_added
 from nightwire.filters.language import Condition, Oddities
-from nightwire.filters.language.vector.condition import CONTAINED, schema_id
-from nightwire.filters.model import Transform
-from nightwire.filters.model.transform import AddedField
+from nightwire.filters.model import AddedField, Transform, parse_added
 from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError
 from nightwire.filters.sandbox import Outcome as Said
 from nightwire.flows.engine.events import Event, Outcome
 from nightwire.flows.model import COMPUTE, EVERY, PASSES, FlowError
-from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry
+from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry, wire
 
 log = logging.getLogger("nightwire.flows")
 
@@ -143,10 +140,12 @@ class Function:
         while left and (why is None or time.monotonic() < until):
             some, asked = (left[:PORTION], one) if runs else (left[:1], replace(one, cpu_s=FIRST))
             said = self.sandbox.judge(asked, survey, [event.value for event in some], schemas)
-            known = check_added(said, self.adds)
-            yield from zip((some[row] for row in known.passed.tolist()), known.added, strict=True)
-            faults += [(some[row], fault) for row, fault in known.faults.items()]
-            done = {*known.passed.tolist(), *known.faults}
+            answers = dict(zip(said.passed.tolist(), said.added, strict=False))
+            checked = {row: parse_added(self.adds, text) for row, text in answers.items()}
+            wrong = {row: found for row, found in checked.items() if isinstance(found, str)}
+            yield from ((some[row], text) for row, text in answers.items() if row not in wrong)
+            faults += [(some[row], fault) for row, fault in {**said.faults, **wrong}.items()]
+            done = {*answers, *said.faults}
             left = [event for at, event in enumerate(left) if at not in done]
             runs, why = said.stopped is None, said.stopped or why
             if runs and not done:
@@ -157,15 +156,14 @@ class Function:
 def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Mapping[str, Any]]:
     """Return the schemas of *events* by their ids, as far as they are known."""
     found: dict[int, Mapping[str, Any]] = {}
-    for number in {schema_id(one.value) for one in events}:
-        if number is None or number == CONTAINED:
-            continue
+    for one in events:
         try:
-            found[number] = registry.codec(number).schema
+            number = wire.unframe(memoryview(one.value))[0]
+            found[number] = found.get(number) or registry.codec(number).schema
         except RegistryAwayError:
             raise
         except SchemaError:
-            continue  # of such an alert the sandbox says so
+            continue  # a container, which brings its own; of others the sandbox says so
     return found
 
 
