@@ -77,7 +77,7 @@ class Contained:
 
     def __init__(self) -> None:
         self._lock, self._opened = threading.Lock(), list[Sandbox]()
-        weakref.finalize(self, _close, self._opened)
+        weakref.finalize(self, _close, self._opened).atexit = False  # it ends with us
 
     def judge(self, one: RowFilter, survey: str, values: Sequence[bytes], schemas: Mapping[int, Any]) -> Said:
         """Return what a function computes of some alerts.
