@@ -103,7 +103,7 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ('"snr > 5"', '"snrr > 5"', "line 7: alerts of sim have no field "),
         ('"snr > 5"', '"snr >"', "line 7: "),
         ('from = "few"\nlite', 'from = "often"\nlite', "line 10: stone small: a transform wants alerts"),
-        ("lite = true", 'drop = ["cutout"]', "line 11: stone small: alerts of sim have no field cutout"),
+        ("lite = true", 'drop = ["cutout"]', "line 11: stone small: no field cutout in these alerts"),
         (
             'where = "snr > 5"',
             "",
@@ -141,6 +141,11 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ),
         ('"snr > 5"', "\"MATCH('gaia', 2) IS NULL\"", "line 7: a flow knows no catalogues"),
         ("above = 3", 'value = "ABS(ra)"', "line 22: stone often: value = 'ABS(ra)' is no name of a field"),
+        (
+            "lite = true",
+            'means = ["diaSource.psfFlux"]',
+            "line 11: stone small: diaSource.psfFlux is no number",
+        ),
         ("above = 3", "objects = 0", "line 22: stone often: objects is none of 1 to 1000000"),
         ("lite = true", "lite = 3", "line 11: stone small: lite = 3 is no bool"),
         ('from = "small"', 'from = "smal"', "line 14: stone bands: there is no smal; did you mean small?"),

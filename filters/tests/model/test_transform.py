@@ -327,6 +327,14 @@ def test_an_alert_in_a_container_is_made_over_too(make_alert: Any) -> None:
     assert math.isnan(alert["score"])
 
 
+def test_what_is_no_list_of_numbers_in_some_version_has_no_mean_there(make_alert: Any) -> None:
+    registry, transform = Registry(), Transform((), ("diaSource.ra", "prvDiaSources.band"))
+    value = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
+    made = TransformWriter(cast("Any", registry)).value(value, "broker.fink.a", "sim", transform, "")
+    alert = Codec(registry.schemas[0][1]).decode(wire.unframe(made)[1])
+    assert (alert["diaSourceMeanRa"], alert["prvDiaSourcesMeanBand"]) == (None, None)
+
+
 def test_a_malformed_alert_is_not_made_over(make_alert: Any) -> None:
     value = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5))[:-3])
     with pytest.raises(DecodeError):

@@ -43,7 +43,8 @@ class TransformPlan:
         found: dict[str, Any] = {}
         for path in there:
             array, _, name = path.rpartition(".")
-            records = _at(alert, array)
+            there_are = _at(alert, array)
+            records = there_are if isinstance(there_are, list) else None  # none in this version
             found[count_name(path)] = None if records is None else len(records)
             found[mean_name(path)] = mean((one[name] for one in records or ()), self.means[path])
         return found

@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.filters.admission import shape_mismatches
 from nightwire.filters.language import FilterError, Program, compile_sql, missing_names, schema_names
 from nightwire.filters.model import Compilation, Transform, light_form, load_facts, matches_named
 from nightwire.flows.model.flow import ELSE, TEXT, Edge, Flow, FlowError, Source, Stone
 from nightwire.flows.model.functions import compiled, computed
 from nightwire.flows.model.kinds import ALERTS, JOINS, RETURNS, VOEVENTS, WINDOWS, seconds
-from nightwire.schemas import SchemaError, derived_schema, meant, surveys
+from nightwire.schemas import Codec, SchemaError, derived_schema, meant, surveys
 from nightwire.schemas.topics import COMPACTED, DEAD_LETTERS, NameError_, settings
 from nightwire.schemas.topics import VOEVENTS as VOEVENTS_TOPIC
 
@@ -302,14 +303,13 @@ def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
-    """Yield the fields that a transform names and no alert has."""
+    """Yield the fields that a transform names and no alert has, or not as it takes them."""
     if stone.kind != "transform":
         return
-    names = [schema_names(schema) for schema in given.schemas]
-    for key in ("drop", "means"):
-        for path in stone.options.get(key, ()):
-            if names and not any(one.has(str(path)) for one in names):
-                yield key, f"alerts of {given.survey} have no field {path}"
+    codecs = [*map(Codec, given.schemas)]
+    for key in ("drop", "means") if codecs else ():
+        shape = Transform(**{key: tuple(stone.options.get(key, ()))})
+        yield from ((key, why) for why in shape_mismatches(shape, codecs))
     if "python" not in stone.options and not transform_of(stone, given.survey):
         yield "", "it changes nothing: give drop, means, lite or python"
 
