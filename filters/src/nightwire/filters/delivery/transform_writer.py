@@ -50,6 +50,17 @@ class TransformPlan:
         return found
 
 
+def register_derived(registry: SchemaRegistry, topic: str, schema: Mapping[str, Any]) -> int:
+    """Return the id of a schema of what is made of a survey's alerts, and written to *topic*.
+
+    Any may follow any: what the survey changes is not ours to refuse.
+    """
+    subject = f"{topic}-value"
+    if registry.compatibility(subject) != "NONE":
+        registry.set_compatibility("NONE", subject)
+    return registry.register(subject, schema)
+
+
 def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
     """Return a writer for the schema registry at a URL; *cache* is a folder for schemas."""
     return TransformWriter(SchemaRegistry(registry, cache_dir=cache))
@@ -110,11 +121,7 @@ class TransformWriter:
 
     def _made(self, written: Codec, topic: str, name: str, transform: Transform) -> TransformPlan:
         schema = derived_schema(written.schema, transform.drop, transform.fields())
-        subject = f"{topic}-value"
-        # what the survey changes is not ours to refuse
-        if self.registry.compatibility(subject) != "NONE":
-            self.registry.set_compatibility("NONE", subject)
-        number = self.registry.register(subject, schema)
+        number = register_derived(self.registry, topic, schema)
         displaced = [one["name"] for one in transform.fields() if written.has(one["name"])]
         left_out = [*transform.drop, *displaced]
         kept = kept_fields(written.schema, left_out) if left_out else None

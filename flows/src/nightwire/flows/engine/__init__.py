@@ -3,7 +3,17 @@
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.leftovers import drop_leftovers, purge
 from nightwire.flows.engine.part import PartRunner
-from nightwire.flows.engine.plan import Plan, compile_part, queues
+from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
 from nightwire.flows.engine.way_out import WayOut
 
-__all__ = ["Bridge", "PartRunner", "Plan", "WayOut", "compile_part", "drop_leftovers", "purge", "queues"]
+__all__ = [
+    "Bridge",
+    "PartRunner",
+    "Plan",
+    "WayOut",
+    "compile_part",
+    "drop_leftovers",
+    "made_by",
+    "purge",
+    "queues",
+]

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from nightwire.core.kafka import MAX_MESSAGE
-from nightwire.filters.delivery import TransformWriter
+from nightwire.filters.delivery import TransformWriter, register_derived
 from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
@@ -28,6 +28,7 @@ from nightwire.flows.model import (
     transform_of,
 )
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
+from nightwire.schemas.topics import flow_state
 
 LARGEST = MAX_MESSAGE - (1 << 10)
 """Longest event that is written: our own headers and Kafka's frame are beside it. [byte]"""
@@ -193,6 +194,14 @@ def compile_part(
     return Plan(flow, version, at, sources | waiting, runners)
 
 
+def made_by(flow: Flow) -> str:
+    """Return the topic under whose name schemas of what stones make are registered.
+
+    It is there: where Kafka asks for passwords, the registry asks who may write it.
+    """
+    return flow_state(flow.name)
+
+
 def _runner(
     flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry, owner: str
 ) -> Runner:
@@ -205,13 +214,13 @@ def _runner(
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return Sorter(conditions, ELSE, decoder, of)
         case "transform":
-            transform, queue = transform_of(stone, of), flow.queue(stone.name)
+            transform, name = transform_of(stone, of), f"{flow.name}.{stone.name}"
             source = stone.options.get("python")
-            function = Function(contained(owner), owner, queue, source, transform.adds) if source else None
-            return TransformRunner(transform, of, queue, TransformWriter(registry), function)
+            function = Function(contained(owner), owner, name, source, transform.adds) if source else None
+            return TransformRunner(transform, of, made_by(flow), TransformWriter(registry), function)
         case "window" | "join":
             made = JOIN_SCHEMA if stone.kind == "join" else WINDOW_SCHEMA
-            number = registry.register(f"{flow.queue(stone.name)}-{stone.kind}-value", made)
+            number = register_derived(registry, made_by(flow), made)
             kept = (flow.name, stone, survey(of), decoder, number)
             if stone.kind == "window":
                 return WindowRunner(*kept)
