@@ -140,17 +140,21 @@ class Function:
         while left and (why is None or time.monotonic() < until):
             some, asked = (left[:PORTION], one) if runs else (left[:1], replace(one, cpu_s=FIRST))
             said = self.sandbox.judge(asked, survey, [event.value for event in some], schemas)
-            answers = dict(zip(said.passed.tolist(), said.added, strict=False))
-            checked = {row: parse_added(self.adds, text) for row, text in answers.items()}
-            wrong = {row: found for row, found in checked.items() if isinstance(found, str)}
-            yield from ((some[row], text) for row, text in answers.items() if row not in wrong)
-            faults += [(some[row], fault) for row, fault in {**said.faults, **wrong}.items()]
-            done = {*answers, *said.faults}
-            left = [event for at, event in enumerate(left) if at not in done]
+            added, wrong = self._answers(said)
+            yield from ((some[row], text) for row, text in added.items())
+            faults += [(some[row], fault) for row, fault in wrong.items()]
+            left = [event for at, event in enumerate(left) if at not in added and at not in wrong]
             runs, why = said.stopped is None, said.stopped or why
-            if runs and not done:
+            if runs and not (added or wrong):
                 break
         faults += [(event, f"not computed: {why or 'no answer'}") for event in left]
+
+    def _answers(self, said: Said) -> tuple[dict[int, str], dict[int, str]]:
+        """Return by row what is added, as JSON, and why nothing is."""
+        texts = dict(zip(said.passed.tolist(), said.added, strict=False))
+        checked = {row: parse_added(self.adds, text) for row, text in texts.items()}
+        wrong = {row: found for row, found in checked.items() if isinstance(found, str)}
+        return {row: text for row, text in texts.items() if row not in wrong}, {**said.faults, **wrong}
 
 
 def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Mapping[str, Any]]:
