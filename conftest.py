@@ -47,7 +47,10 @@ prometheus-node-exporter."""
 
 PICTURES = ROOT / "monitoring" / "pictures" / "build" / "page.js"
 
-ASSETS = ROOT / "portal" / "src" / "nightwire" / "portal" / "static" / "vendor" / "aladin.js"
+ASSETS = (
+    ROOT / "portal" / "src" / "nightwire" / "portal" / "static" / "vendor" / "aladin.js",
+    ROOT / "portal" / "assets" / "node_modules" / "axe-core" / "axe.min.js",
+)
 
 TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "native": (available, "make native"),
@@ -60,7 +63,7 @@ TOOLS: dict[str, tuple[Callable[[], bool], str]] = {
     "apicurio": (_apicurio, "make test-tools"),
     "s3": (lambda: shutil.which("moto_server") is not None, "make setup"),
     "pictures": (PICTURES.exists, "npm ci and npm run build in monitoring/pictures"),
-    "axe": (ASSETS.is_file, "make portal-assets"),
+    "axe": (lambda: all(one.is_file() for one in ASSETS), "make portal-assets"),
     "netns": (
         lambda: os.geteuid() == 0 and shutil.which("ip") is not None,
         "apt-get install iproute2, as root",

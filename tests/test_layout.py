@@ -40,6 +40,7 @@ MAY_IMPORT = {room: {"schemas", "core"} for room in PRESCRIBED} | {
     "schemas": set(),
     "core": {"schemas"},
     "benchmarks": set(PRESCRIBED),
+    "directory": {"schemas", "core", "filters"},
     "flows": {"schemas", "core", "filters", "consumers", "gateway"},
     "portal": {"schemas", "core", "consumers", "filters"},
 }

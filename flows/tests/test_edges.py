@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from archive.tests.conftest import CODEC, message, put, record, writer
 from archive.tests.conftest import alert as archived_alert
@@ -23,9 +23,9 @@ from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
-from nightwire.flows.engine import drop_leftovers
+from nightwire.flows.engine import drop_leftovers, leftovers, waiting
 from nightwire.flows.log import write_flow
-from nightwire.flows.model import parse
+from nightwire.flows.model import Flow, parse
 from nightwire.schemas import SIM_ALERT_ID, records
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, flow_queue, settings
@@ -174,7 +174,10 @@ def test_alerts_meet_what_a_broker_returned(
     assert "alert 4711 is none of those held" in next(iter(site.dead().values()))
 
 
-def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(site: Site, tmp_path: Path) -> None:
+def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nobody reads waits for its stone; then it is dead letters, each once, and counted so."""
     with receiver() as page, receiver() as hung:
         hung.hang.set()
         with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
@@ -183,10 +186,31 @@ def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(site: Site, tmp_pa
             wait_for(lambda: len(page.got) == 3, tmp_path / "log")
             wait_for(lambda: site.rows(flow_queue(site.flow, "read")) == [(3, 3, 0, 0)], tmp_path / "log")
         hung.hang.clear()
-    gone, kept = (flow_queue(site.flow, name) for name in ("read", "late"))
+    gone, late = (flow_queue(site.flow, name) for name in ("read", "late"))
+    changed = parse(site.text(out(site, "sky")))
     assert drop_leftovers(site.kafka, [parse(site.text(hook("read", page.url)))]) == []
-    assert drop_leftovers(site.kafka, [parse(site.text(out(site, "sky")))]) == [gone]
-    assert {kept} == {one for one in topics_of(site.kafka) if one.startswith(f"flow.{site.flow}.")}
+    assert waiting(site.kafka, changed).keys() == {"late"}
+    assert drop_leftovers(site.kafka, [changed]) == [gone]
+    assert {late} == {one for one in topics_of(site.kafka) if one.startswith(f"flow.{site.flow}.")}
+    monkeypatch.setattr(leftovers, "LATE", 0.0)
+    monkeypatch.setattr(leftovers, "BATCH", 2)
+    assert leftovers.leftovers((), [gone, late, "alerts.sim"], {site.flow}) == []
+    assert leftovers.leftovers((), [gone, late, "alerts.sim"], {"another"}) == [late, gone]
+    wait_for(lambda: buried(site, changed) == [late])
+    assert site.rows(late) == [(3, 0, 0, 3)]
+    assert {*site.dead().values()} == {leftovers.WHY}
+    letters = [
+        one for one in map(headers_of, records_in(site.kafka, DEAD_LETTERS)) if one["stage"].decode() == late
+    ]
+    assert len(letters) == 3
+
+
+def buried(site: Site, changed: Flow) -> list[str]:
+    """Return which queues went; none while the stone, as far as Kafka knows, still reads."""
+    try:
+        return drop_leftovers(site.kafka, [changed])
+    except KafkaException as error:
+        return [error.args[0].name()] if error.args[0].code() != KafkaError.UNKNOWN_MEMBER_ID else []
 
 
 def topics_of(kafka: str) -> list[str]:

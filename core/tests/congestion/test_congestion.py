@@ -25,8 +25,9 @@ from nightwire.core.congestion import (
     ranges,
 )
 from nightwire.core.congestion.owed import RUNS
-from nightwire.core.datagrams import channel_judge
+from nightwire.core.datagrams import worth_of
 from nightwire.core.kafka import headers_of
+from nightwire.filters.language import compile_python
 from nightwire.schemas import (
     SIM_ALERT_ID,
     AlertDecoder,
@@ -163,8 +164,14 @@ def test_the_brightest_come_first_or_by_another_attribute_and_the_unreadable_las
     assert [one.offset() for one in Reduction(DECODER)(Level.SAMPLE, batch)] == [2, 3, 1, 0]
     assert [one.offset() for one in Reduction(DECODER, "-magnitude")(Level.SAMPLE, batch)] == [1, 3, 2, 0]
     assert [*Reduction(DECODER)(Level.SAMPLE, batch)][-1] is batch[0]
-    first = channel_judge("flux < 8 AND id > 1", "sim", DECODER)
-    assert [one.offset() for one in Reduction(DECODER, first=first)(Level.SAMPLE, batch)] == [3, 0, 2, 1]
+    for asked, order in (
+        ("flux < 8 AND id > 1", [3, 0, 2, 1]),
+        (compile_python("def keep(alert):\n    return alert.flux < 8 and alert.id > 1"), [3, 0, 2, 1]),
+        (compile_python("def keep(alert):\n    return -abs(alert.flux - 6.5)"), [0, 3, 1, 2]),
+        (compile_python("def keep(alert):\n    return 1 / (alert.flux - 9)"), [0, 1, 3, 2]),
+    ):
+        worth = worth_of(asked, "sim", DECODER)
+        assert [one.offset() for one in Reduction(DECODER, worth=worth)(Level.SAMPLE, batch)] == order
 
 
 @pytest.mark.parametrize("rank", ["magnitude", "ra"])

@@ -224,6 +224,8 @@ def test_a_watchlist_comes_as_a_file_and_what_is_wrong_with_it_is_told_by_its_li
     assert "line 3: ra 1, dec 95 is no position" in sent(b"ra,dec\n1,2\n1,95\n").replace("&#39;", "'")
     assert "no column looks like right ascensions" in sent(b"x,y\n1,2\n")
     assert "radius=" in sent(b"ra,dec\n1,2\n", radius="wide")
+    tried = sent(b"ra,dec\n10.75,-20.25\n", action="try", text="snr > 1", last="300")
+    assert [one.split()[0] for one in re.findall(r"(\d+ of \d+ alerts) pass", tried)] == ["1"]
     page = sent(b"ra,dec,label\n10.55,-20.25,mine\n,,nowhere\n")
     assert "near</a> is live in version 1" in page
     assert "1 rows without a position are left out (lines 3)" in page

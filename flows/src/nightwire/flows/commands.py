@@ -69,6 +69,7 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
         name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
     _check_room(kafka, name)
     click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
+    _tell_of_waiting(kafka, text)
 
 
 @flow.command("list")
@@ -147,7 +148,9 @@ def pause(name: str, bootstrap: str | None) -> None:
 @click.option("--purge", is_flag=True, help="Delete what it leaves, and the topics broker.… it alone wrote.")
 @bootstrap_option
 def down(name: str, purge: bool, bootstrap: str | None) -> None:
-    """End flow NAME.  Its queues and positions stay: a flow of that name goes on from there.
+    """End flow NAME.  Its positions stay: a flow of that name goes on from there.
+
+    So do events that wait in its queues, for a day; then they are dead letters.
 
     With --purge nothing stays: unread events of its queues go too.  Where Kafka asks for passwords,
     that is the operator's.
@@ -245,6 +248,16 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
     return made
+
+
+def _tell_of_waiting(kafka: str, text: str) -> None:
+    """Say for which stones events wait that the flow in *text* no longer has."""
+    from nightwire.flows.engine import waiting
+    from nightwire.flows.model import parse
+
+    for stone, count in waiting(kafka, parse(text)).items():
+        told = f"stone {stone} is no more, and up to {count:,} events wait for it: put it back and they go on"
+        click.echo(f"{told}; after a day they are dead letters (`nightwire dead-letters`)", err=True)
 
 
 def _known(kafka: str, name: str) -> tuple[Any, Any]:

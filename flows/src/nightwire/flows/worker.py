@@ -43,7 +43,7 @@ log = logging.getLogger("nightwire.flows")
 LOOK = 0.2
 """Longest time until a change is seen. [s]"""
 QUIET = 60.0
-"""Time after the last change until what is left of stones is deleted: no worker is behind. [s]"""
+"""Time after its last change until what a flow left goes: no worker is behind. [s]"""
 RIGHTS = 10.0
 """Time between two looks at who may read and write what. [s]"""
 AGAIN = 1.0
@@ -104,8 +104,8 @@ class Worker:
     rights: ReadRights = field(default_factory=ReadRights)
     problems: dict[str, str] = field(default_factory=dict)
     _versions: dict[str, int] = field(default_factory=dict)
-    _seen: dict[str, int] = field(default_factory=dict)
-    _since: float = 0.0
+    _seen: dict[tuple[str, int], float] = field(default_factory=dict)
+    _tidied: float = field(default_factory=time.monotonic)
     _parts: dict[Key, Part] = field(default_factory=dict)
     _looked: float = field(default_factory=time.monotonic)
 
@@ -127,20 +127,27 @@ class Worker:
             self._versions[name] = version
 
     def tidy(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
-        """Delete what is left of stones, where the flows have been as they are for a while.
+        """Delete what is left of stones, where a flow has been as it is for a while.
 
-        A flow that stays as it was has its older stones still.
+        A flow that stays as it was has its older stones still; one that is paused has all its own.
+        Queues of flows that ended go where none has come or ended for a while.
         """
-        seen = {name: version for name, (_, version) in flows.items()}
-        if seen != self._seen:
-            self._seen, self._since = seen, time.monotonic()
-        elif time.monotonic() - self._since > QUIET:
-            self._since = time.monotonic()
-            try:
-                done = (one for name, (one, _) in flows.items() if name not in self.problems)
-                drop_leftovers(self.asked.endpoints.kafka, readable(done))
-            except KafkaException as error:
-                log.warning("queues that are left over stay: %s", error)
+        now = time.monotonic()
+        seen = [(name, version) for name, (_, version) in flows.items()] + [("", hash(frozenset(flows)))]
+        self._seen = {one: self._seen.get(one, now) for one in seen}
+        if now - self._tidied <= QUIET:
+            return
+        self._tidied = now
+        quiet = {name for (name, _), since in self._seen.items() if now - since > QUIET}
+        done = (one for name, (one, _) in flows.items() if name in quiet - self.problems.keys())
+        try:
+            drop_leftovers(
+                self.asked.endpoints.kafka,
+                readable(replace(one, paused=False) for one in done),
+                {*flows} if "" in quiet else None,
+            )
+        except KafkaException as error:
+            log.warning("queues that are left over stay: %s", error)
 
     def follow_rights(self) -> None:
         """Look again, now and then, at who may read and write what: who no longer may stops."""

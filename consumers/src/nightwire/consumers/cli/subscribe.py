@@ -126,8 +126,10 @@ from nightwire.core.cli import bootstrap_option, completion, registry_option
 @click.option(
     "--first",
     default="",
-    metavar="CONDITION",
-    help="Alerts on which this SQL condition holds come before all others over a slow link.",
+    metavar="CONDITION|FILE.py",
+    callback=lambda _context, _option, text: _text_of(text),
+    help="Alerts on which this SQL condition holds come before all others over a slow link; or those for "
+    "which the function of Python in FILE.py returns the most.",
 )
 @click.option(
     "--dedup",
@@ -171,6 +173,7 @@ def subscribe(
       nightwire subscribe alerts.sim --since 1h --no-follow --fields diaSource.ra --format csv
       nightwire subscribe alerts.lsst --multicast 239.10.0.1:5400 --interface eth0
       nightwire subscribe alerts.lsst --group dome --slow-link --rank=-snr
+      nightwire subscribe alerts.lsst --group dome --slow-link 5 --first worth.py
       nightwire subscribe alerts.lsst --where "magnitude < 19" --multicast auto --interface eth0
     """
     form = chosen_format("avro" if form == "container" else form, out, fields=bool(fields))
@@ -188,3 +191,13 @@ def subscribe(
             follow(topics, output, where, announce=announce, **reading)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _text_of(asked: str) -> str:
+    """Return a condition, or the text of the file that it names."""
+    if not asked.endswith(".py"):
+        return asked
+    try:
+        return Path(asked).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise click.BadParameter(f"{asked}: {error}") from error

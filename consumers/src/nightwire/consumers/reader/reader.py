@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from inspect import getsource
+from textwrap import dedent
 from types import TracebackType
 from typing import Any, Self
 
@@ -81,7 +83,9 @@ class AlertReader:
             says what came, ``follows`` what came before.  With one topic and a group. [s]
         rank: Which alerts a slow link gets first: ``magnitude``, ``-snr``, …; with ``-`` the
             greatest.
-        first: Condition in SQL, as *where*: alerts on which it holds come before all others.
+        first: Condition in SQL, as *where*: alerts on which it holds come before all others; or a
+            function of Python, or its source, as filters are: those for which it returns the most.
+            It has to be one that compiles, since the directory runs none.
         interface: Name or address of the network interface to listen on.
         dedup: Leave out what came before: ``"offset"`` by where it first lay
             (`ReceivedAlert.origin`), ``"alert"`` by survey and id.
@@ -125,7 +129,7 @@ class AlertReader:
         multicast: str | None = None,
         slow_link: bool | float = False,
         rank: str = "magnitude",
-        first: str = "",
+        first: str | Callable[..., Any] = "",
         interface: str | None = None,
         dedup: Dedup | None = None,
         window: int = WINDOW,
@@ -154,7 +158,7 @@ class AlertReader:
             multicast=_group(multicast, interface),
             slow_link=(LIMIT if slow_link is True else float(slow_link)) if slow_link else None,
             rank=rank,
-            first=first,
+            first=first if isinstance(first, str) else dedent(getsource(first)),
         )
         if where is not None:
             check_condition(where, plan.topics, survey)

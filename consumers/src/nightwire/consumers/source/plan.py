@@ -37,7 +37,7 @@ class Plan:
             is found.
         slow_link: Age above which a directory sends less of each alert; None reads from Kafka. [s]
         rank: By which attribute it chooses alerts where not all can be sent.
-        first: SQL condition: those on which it holds are chosen before others.
+        first: SQL condition, or a function's source: what it holds for is chosen before others.
     """
 
     topics: Sequence[str]

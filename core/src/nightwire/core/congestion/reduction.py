@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Message
 
 from nightwire.core.congestion.ladder import Level
-from nightwire.core.datagrams import Judge
+from nightwire.core.datagrams import Worth
 from nightwire.core.kafka import headers_of
 from nightwire.schemas import AlertDecoder, Codec, Decoded, SchemaError, Survey, survey, wire
 
@@ -38,11 +38,11 @@ class Reduction:
     Args:
         decoder: Decodes alerts.
         rank: An attribute of alerts, the least first; ``-`` before it: the greatest first.
-        first: What it holds of comes before all others.
+        worth: What is worth the most comes first; of equals, what ranks first.
     """
 
-    def __init__(self, decoder: AlertDecoder, rank: str = "magnitude", first: Judge | None = None) -> None:
-        self._decoder, self._rank, self._first = decoder, rank.removeprefix("-"), first
+    def __init__(self, decoder: AlertDecoder, rank: str = "magnitude", worth: Worth | None = None) -> None:
+        self._decoder, self._rank, self._worth = decoder, rank.removeprefix("-"), worth
         self._sign = -1 if rank.startswith("-") else 1
         self._forms: dict[int, _Form] = {}
 
@@ -50,14 +50,14 @@ class Reduction:
         """Give *batch* at *level*.
 
         Raises:
-            RegistryAwayError: *first* cannot be judged just now.
+            RegistryAwayError: What they are worth cannot be told just now.
         """
         ordered = self._ranked(batch) if level is Level.SAMPLE else batch
         return (self._reduced(level, message) for message in ordered)
 
     def _ranked(self, batch: Sequence[Message]) -> list[Message]:
-        holds = self._first([one.value() for one in batch]) if self._first else [True] * len(batch)
-        order = [(not held, self._rank_of(one)) for held, one in zip(holds, batch, strict=True)]
+        worth = self._worth([one.value() for one in batch]) if self._worth else [0.0] * len(batch)
+        order = [(-each, self._rank_of(one)) for each, one in zip(worth, batch, strict=True)]
         return [batch[at] for at in sorted(range(len(batch)), key=order.__getitem__)]
 
     def _rank_of(self, message: Message) -> float:

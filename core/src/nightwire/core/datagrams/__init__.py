@@ -1,7 +1,7 @@
 """What a relay and its receivers agree on: datagrams, the channel's description, sockets."""
 
 from nightwire.core.datagrams.channel import Channel, announce, believed, read_channels
-from nightwire.core.datagrams.condition import ConditionError, Judge, channel_judge
+from nightwire.core.datagrams.condition import ConditionError, Judge, Worth, channel_judge, worth_of
 from nightwire.core.datagrams.datagram import (
     CHUNKED,
     ENTRY,
@@ -62,6 +62,7 @@ __all__ = [
     "Judge",
     "RefusedDatagramError",
     "Secret",
+    "Worth",
     "announce",
     "believed",
     "channel_judge",
@@ -83,4 +84,5 @@ __all__ = [
     "read_channels",
     "room_in",
     "split",
+    "worth_of",
 ]

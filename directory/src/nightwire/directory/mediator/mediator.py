@@ -15,10 +15,11 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from nightwire.core.congestion import Reduction
-from nightwire.core.datagrams import Judge, channel_judge
+from nightwire.core.datagrams import Worth, worth_of
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
+from nightwire.directory.mediator.handler import handler_of
 from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
 from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
 from nightwire.directory.mediator.questions import Asked, asked
@@ -110,16 +111,17 @@ class Mediator:
             client,
             *where,
             limit=question.slow,
-            handler=Reduction(self._decoder, question.rank, self._first(question)),
+            handler=Reduction(self._decoder, question.rank, self._worth(question)),
             count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
             share=self._sessions.share,
         )
 
-    def _first(self, question: Asked) -> Judge | None:
+    def _worth(self, question: Asked) -> Worth | None:
         if not question.first:
             return None
+        survey = question.topic.removeprefix("alerts.")
         try:
-            return channel_judge(question.first, question.topic.removeprefix("alerts."), self._decoder)
+            return worth_of(handler_of(question.first, survey), survey, self._decoder)
         except (FilterError, SchemaError) as error:
             raise RefusedError(400, f"first: {error}") from error
 

@@ -37,7 +37,8 @@ class Asked:
         events: Whether server-sent events are wanted.
         slow: Age above which less of each alert is sent; None where the link is not slow. [s]
         rank: By which attribute alerts are chosen where not all can be sent.
-        first: SQL condition: alerts on which it holds come before others.
+        first: SQL condition, or a function of Python: alerts on which it holds, or for which it
+            returns the most, come before others.
         paid: Which of the alerts that followed are acknowledged.
     """
 

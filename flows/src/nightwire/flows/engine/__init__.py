@@ -1,7 +1,7 @@
 """Parts of flows at work: plans of stones, run by Kafka's transactions."""
 
 from nightwire.flows.engine.bridge import Bridge
-from nightwire.flows.engine.leftovers import drop_leftovers, purge
+from nightwire.flows.engine.leftovers import drop_leftovers, purge, waiting
 from nightwire.flows.engine.part import PartRunner
 from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
 from nightwire.flows.engine.way_out import WayOut
@@ -16,4 +16,5 @@ __all__ = [
     "made_by",
     "purge",
     "queues",
+    "waiting",
 ]

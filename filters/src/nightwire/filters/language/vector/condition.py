@@ -51,12 +51,14 @@ class Judgement:
         errors: By index, why a message is no alert of the survey; a RegistryAwayError where asking
             again may help.
         unknown: Fields that it reads and that no schema of these messages has.
+        rank: By index, the number that a function returned for a message that passed.
     """
 
     passed: frozenset[int] = frozenset()
     faults: Mapping[int, str] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)
     unknown: frozenset[str] = frozenset()
+    rank: Mapping[int, float] = field(default_factory=dict)
 
 
 NO_CATALOGUES = (
@@ -125,6 +127,10 @@ class Condition:
             {at: why for at, why in faults.items() if at not in errors},
             errors,
             self._unknown(found.batch),
+            {
+                found.rows[row]: float(verdicts.rank[row])
+                for row in np.flatnonzero(~np.isnan(verdicts.rank)).tolist()
+            },
         )
 
     def _verdicts(self, batch: Any) -> Verdicts:
@@ -153,6 +159,7 @@ def _joined(said: Sequence[Judgement], groups: Sequence[Sequence[int]]) -> Judge
         {rows[at]: why for one, rows in each for at, why in one.faults.items()},
         {rows[at]: error for one, rows in each for at, error in one.errors.items()},
         frozenset[str]().union(*(one.unknown for one in said)),
+        {rows[at]: number for one, rows in each for at, number in one.rank.items()},
     )
 
 
