@@ -39,11 +39,16 @@ TOO_MUCH = (
 )
 
 
+class CompilerBusyError(FilterError):
+    """The machine had no time for the compiler: the same text may be compiled later."""
+
+
 def compile_apart(request: Mapping[str, Any]) -> Compilation:
     """Return the compilation of *request*, made in a process of its own.
 
     Raises:
         FilterError: It is no filter, or more than the limits allow.
+        CompilerBusyError: Ask again later.
     """
     asked = json.dumps({part: request[part] for part in PARTS}).encode()
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -52,7 +57,7 @@ def compile_apart(request: Mapping[str, Any]) -> Compilation:
             COMMAND, input=asked, capture_output=True, timeout=WALL_S, env=environment, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise FilterError(f"this text was not compiled within {WALL_S:g} s") from error
+        raise CompilerBusyError(f"this text was not compiled within {WALL_S:g} s") from error
     if done.returncode:
         raise FilterError(TOO_MUCH)
     return _loaded(json.loads(done.stdout))

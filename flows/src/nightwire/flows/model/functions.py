@@ -1,13 +1,24 @@
-"""Functions of Python as stones: compiled to the closed language, apart, and never run."""
+"""Functions of Python as stones, read and compiled apart.
+
+Filters' are compiled to the closed language, and never run; transforms' run in the sandbox alone.
+"""
 
 from functools import lru_cache
 
-from nightwire.filters.admission import compile_apart
+from nightwire.filters.admission import CompilerBusyError, compile_apart
 from nightwire.filters.language import FilterError, Program
+from nightwire.filters.model import Compilation
 
-ENTRY = "keep"
-"""Name of the function."""
-UNCOMPILED = "a stone runs no Python, and this cannot be compiled: submit it as a filter, and read its topic"
+KEEP = "keep"
+"""Name of a filter's function."""
+COMPUTE = "transform"
+"""Name of a transform's."""
+EVERY = "nightwire_every"
+PASSES = f"\n\ndef {EVERY}(alert):\n    return True\n"
+"""Stands behind a transform's text: the sandbox computes for what passes a filter."""
+UNCOMPILED = (
+    "a filter stone runs no Python, and this cannot be compiled: submit it as a filter, and read its topic"
+)
 
 
 def compiled(source: str, survey: str) -> Program:
@@ -16,17 +27,34 @@ def compiled(source: str, survey: str) -> Program:
     Raises:
         FilterError: It is no filter, or cannot be compiled; the reasons name its lines.
     """
-    found = _outcome(source, survey)
-    if isinstance(found, Program):
+    found = _compilation(source, KEEP, survey, "")
+    if found.program is None:
+        raise FilterError(*found.remarks, UNCOMPILED)
+    return found.program
+
+
+def computed(source: str, survey: str) -> Compilation:
+    """Return what is known of the function ``transform(alert)`` of *source*, read alike.
+
+    Raises:
+        FilterError: It is none, or does not declare what it adds.
+    """
+    return _compilation(source + PASSES, EVERY, survey, COMPUTE)
+
+
+def _compilation(source: str, entry: str, survey: str, transform: str) -> Compilation:
+    found = _outcome(source, entry, survey, transform)
+    if isinstance(found, Compilation):
         return found
     raise FilterError(*found)
 
 
 @lru_cache(1000)
-def _outcome(source: str, survey: str) -> Program | tuple[str, ...]:
-    asked = {"language": "python", "source": source, "entry": ENTRY, "survey": survey, "transform": ""}
+def _outcome(source: str, entry: str, survey: str, transform: str) -> Compilation | tuple[str, ...]:
+    asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": transform}
     try:
-        found = compile_apart(asked)
+        return compile_apart(asked)
+    except CompilerBusyError:
+        raise  # which is not kept, unlike all other refusals
     except FilterError as error:
         return tuple(error.reasons)
-    return found.program or (*found.remarks, UNCOMPILED)
