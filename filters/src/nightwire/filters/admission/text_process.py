@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from nightwire.filters.language import AskedFields, FilterError, Program
@@ -61,6 +62,35 @@ def compile_apart(request: Mapping[str, Any]) -> Compilation:
     if done.returncode:
         raise FilterError(TOO_MUCH)
     return _loaded(json.loads(done.stdout))
+
+
+def compile_function(source: str, entry: str, survey: str, transform: str = "") -> Compilation:
+    """Return the compilation of a text of Python; the same text is read once.
+
+    Args:
+        source: The text.
+        entry: Its function.
+        survey: Whose alerts.
+        transform: The function that computes what is added; empty for none.
+
+    Raises:
+        FilterError: It is no filter, or more than the limits allow; the reasons name its lines.
+    """
+    found = _outcome(source, entry, survey, transform)
+    if isinstance(found, Compilation):
+        return found
+    raise FilterError(*found)
+
+
+@lru_cache(1000)
+def _outcome(source: str, entry: str, survey: str, transform: str) -> Compilation | tuple[str, ...]:
+    asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": transform}
+    try:
+        return compile_apart(asked)
+    except CompilerBusyError:
+        raise  # which is not kept, unlike all other refusals
+    except FilterError as error:
+        return tuple(error.reasons)
 
 
 def _loaded(answer: Mapping[str, Any]) -> Compilation:

@@ -3,9 +3,7 @@
 Filters' are compiled to the closed language, and never run; transforms' run in the sandbox alone.
 """
 
-from functools import lru_cache
-
-from nightwire.filters.admission import CompilerBusyError, compile_apart
+from nightwire.filters.admission import compile_function
 from nightwire.filters.language import FilterError, Program
 from nightwire.filters.model import Compilation
 
@@ -27,7 +25,7 @@ def compiled(source: str, survey: str) -> Program:
     Raises:
         FilterError: It is no filter, or cannot be compiled; the reasons name its lines.
     """
-    found = _compilation(source, KEEP, survey, "")
+    found = compile_function(source, KEEP, survey)
     if found.program is None:
         raise FilterError(*found.remarks, UNCOMPILED)
     return found.program
@@ -39,22 +37,4 @@ def computed(source: str, survey: str) -> Compilation:
     Raises:
         FilterError: It is none, or does not declare what it adds.
     """
-    return _compilation(source + PASSES, EVERY, survey, COMPUTE)
-
-
-def _compilation(source: str, entry: str, survey: str, transform: str) -> Compilation:
-    found = _outcome(source, entry, survey, transform)
-    if isinstance(found, Compilation):
-        return found
-    raise FilterError(*found)
-
-
-@lru_cache(1000)
-def _outcome(source: str, entry: str, survey: str, transform: str) -> Compilation | tuple[str, ...]:
-    asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": transform}
-    try:
-        return compile_apart(asked)
-    except CompilerBusyError:
-        raise  # which is not kept, unlike all other refusals
-    except FilterError as error:
-        return tuple(error.reasons)
+    return compile_function(source + PASSES, EVERY, survey, COMPUTE)
