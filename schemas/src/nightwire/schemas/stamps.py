@@ -21,7 +21,7 @@ MAX_SIZE = 64 << 20
 """Longest stamp after unpacking. [byte]  A few bytes of gzip can claim terabytes."""
 
 _CLAIMS = [re.compile(name + rb" *= *\+? *0*[1-9]\d{3}") for name in (b"NAXIS", b"TFIELDS")]
-"""Cards that claim more than the 999 axes or columns of FITS 4.0 (4.4.1, 7.3.1), as astropy reads them."""
+"""Cards, as astropy reads them, that claim more than 999 axes or columns (FITS 4.0, 4.4.1)."""
 
 _EXTENSIONS = {b"SIMPLE  =": "fits", b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"\x1f\x8b": "gz"}
 

@@ -16,7 +16,7 @@ CARDS = (
     *(f"{name}{axis}" for name in ("CTYPE", "CUNIT", "CRVAL", "CRPIX", "CDELT", "CROTA") for axis in "12"),
     *(f"{name}{place}" for name in ("CD", "PC") for place in ("1_1", "1_2", "2_1", "2_2")),
 )
-"""All that is read of a header: of others, wcslib takes memory that they name, or writes past its own."""
+"""All that is read of a header: others let wcslib take memory without end or write past its own."""
 
 
 @dataclass(frozen=True)
