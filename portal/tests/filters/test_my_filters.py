@@ -459,7 +459,7 @@ def test_a_button_asks_first_and_a_page_sent_twice_replays_once(
         assert serious(browser) == []
     browser.evaluate(f"{button}.click()")
     follow(browser, "document.getElementById('done')?.textContent.includes('Replayed 1 dead letter.')")
-    assert browser.evaluate(f"{row}.cells[5].textContent") == "yes"
+    assert browser.evaluate(f"{row}.cells[5].textContent") == "replayed"
     browser.tell("Page.reload")  # the form goes once more
     follow(browser, "document.getElementById('done')?.textContent.includes('Replayed 0 dead letters.')")
     assert browser.evaluate("document.querySelector('#done .warning').textContent").startswith(
