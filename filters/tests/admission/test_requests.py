@@ -289,6 +289,32 @@ def test_a_refused_submission_leaves_the_owner_his_watchlist(requests: Requests,
     service.close()
 
 
+def test_no_version_comes_back_whose_catalogue_is_gone(requests: Requests, tmp_path: Path) -> None:
+    store = CatalogueStore(tmp_path / "catalogues")
+    known = Catalog(requests.bootstrap, store)
+    service = SubmissionService(
+        requests.bootstrap, "http://127.0.0.1:9", tmp_path, known, POLICY, catalogues=store
+    )
+    asked = {
+        "id": "1", "action": "submit", "owner": "me", "name": "near", "survey": "sim", "time": 1,
+        "language": "sql", "source": "MATCH('me/near', 2) IS NULL AND id < 0",
+    }  # fmt: skip
+
+    def reply(**more: Any) -> Any:
+        return service.reply(records.REQUEST.decode(records.REQUEST.encode(asked | more)), "me")
+
+    for number in (1, 2, 3):
+        said = reply(id=str(number), time=number, watchlist=b"ra,dec\n1,%d\n" % number)
+        assert said[:2] == (True, number), said
+    assert service.prune(0.0) == []  # seen for the first time
+    assert len(service.prune(0.0)) == 1
+    accepted, _, why = reply(action="rollback", version=1)
+    assert not accepted
+    assert "catalogue me/near is no longer kept in version" in why[0]
+    assert reply(action="rollback", version=0)[:2] == (True, 2)
+    service.close()
+
+
 def test_a_new_notebook_runs_from_top_to_bottom(
     requests: Requests, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -167,6 +167,8 @@ def test_backfills_that_fail_cost_their_own_turn_alone(past: Past) -> None:
     assert past.notices()[-1] == "backfill ended: 1,200 alerts judged, 120 passed, 30 sent, 90 to overflow"
     assert past.notices(f"{past.name}-far")[-1].startswith("backfill stopped, it failed: ValueError: year")
     assert past.jobs.due() == wrong[:3]
+    waits = "backfill waits, and is tried again: KafkaException"
+    assert [past.notices(job.name)[-1].startswith(waits) for job in wrong[:3]] == [True] * 3
 
 
 def test_it_ends_when_its_version_is_not_live_any_more(past: Past) -> None:

@@ -237,6 +237,8 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
                     log.info("%d files fewer", fewer)
             except (ArchiveError, DeltaError, OSError, ArrowException) as error:
                 log.error("files were not joined, tried again: %s", error)  # noqa: TRY400  (a line says it all)
+            except Exception:  # whatever it is: rows are written on, and files are joined the next time
+                log.exception("files were not joined, tried again")
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)
     if asked.upkeep:

@@ -80,7 +80,7 @@ def doors(
     """Return the servers: one for this machine, one for others where that is asked for."""
     kafka, access = settings.where.kafka, settings.access()
     answered = request_counter(collected, "nightwire_directory_requests_total")
-    mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
+    mediator = Mediator(kafka, settings.where.schema_registry or "", collected, settings.where.archive or "")
     inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))
     servers = settings.servers(application(inside, answered), application(outside, answered))

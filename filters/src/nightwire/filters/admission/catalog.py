@@ -1,9 +1,10 @@
 """The catalog of filters by owner, name and version: the only writer of the topic `filters`."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.admission.answers import MAX_REASON, cut
 from nightwire.filters.admission.sources import SourceChecker
@@ -15,6 +16,7 @@ from nightwire.filters.model.filter_set import FilterRecord, FilterSet, millisec
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.followers import FilterFollower
 from nightwire.schemas import records
+from nightwire.schemas.survey_model import MatchName
 from nightwire.schemas.topics import FILTERS
 
 SUBMITTED = (
@@ -35,9 +37,11 @@ class Catalog:
 
     Args:
         bootstrap: Kafka's address.
+        catalogues: Where those are that filters cross-match with; None: none.
     """
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, catalogues: CatalogueStore | None = None) -> None:
+        self._catalogues = catalogues
         self._sources = SourceChecker(bootstrap)
         self._producer = ControlProducer(bootstrap)
         self._lock = threading.Lock()
@@ -233,7 +237,8 @@ class Catalog:
         """Make *version* the live one, if there is such a version; return it, else 0.
 
         Raises:
-            FilterError: It may not read its sources, or is too large beside the others.
+            FilterError: It may not read its sources, its catalogues are gone, or it is too large
+                beside the others.
         """
         record = known.versions.get((owner, name, version))
         if record is None:
@@ -241,6 +246,8 @@ class Catalog:
         if known.live_version(owner, name) != version:
             if reasons := self._sources.refusals(to_filter(record), known.live()):
                 raise FilterError(*reasons)
+            if gone := [*missing_catalogues(to_filter(record), self._catalogues)]:
+                raise FilterError(*gone)
             check_sizes(known, record)
             if not record["facts"]:
                 self._restore(record)
@@ -267,6 +274,14 @@ class Catalog:
         with self._producer.writer() as writer:
             for key, record in entries.items():
                 writer.write(FILTERS, records.FILTER.encode(record), key=key.encode())
+
+
+def missing_catalogues(one: LiveFilter, there: CatalogueStore | None) -> Iterator[str]:
+    """Yield which versions of catalogues a filter was submitted with, and are no longer *there*."""
+    for name in map(MatchName.parse, one.text_facts.matches if there else ()):
+        if there is not None and name.version not in there.kept(name.catalogue):
+            kept = f"catalogue {name.catalogue} is no longer kept in version {name.version}"
+            yield f"{kept}, which it needs: submit the filter again, with the one that is there now"
 
 
 def check_sizes(known: FilterSet, record: FilterRecord) -> None:

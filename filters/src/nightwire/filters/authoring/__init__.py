@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     )
     from nightwire.filters.authoring.page import light_curve_svg
     from nightwire.filters.authoring.report import JudgedAlert, Report
-    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
+    from nightwire.filters.authoring.watchlist import TRIED, near_targets, watchlist_text
 
 __all__ = [
     "BACKFILL",
     "BACKFILL_ENDED",
     "BACKFILL_STOPPED",
+    "TRIED",
     "JudgedAlert",
     "NoAnswerError",
     "Report",
@@ -55,6 +56,7 @@ __getattr__ = on_demand(
         "file_source": "client",
         "length_since": "client",
         "light_curve_svg": "page",
+        "TRIED": "watchlist",
         "near_targets": "watchlist",
         "send_request": "client",
         "shaped": "client",

@@ -4,16 +4,21 @@ Its code runs in the sandbox alone, under the limits of the engine's trial.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from nightwire.core.catalogues import catalogues_here
+from nightwire.core.catalogues import CatalogueError, CatalogueStore, catalogues_here
+from nightwire.filters.admission.catalogue_names import keep_watchlist
 from nightwire.filters.admission.examination import Examination, examine, lane_remark, row_filter
 from nightwire.filters.admission.trial import AdmissionPolicy, TrialRunner
 from nightwire.filters.authoring.client import default_owner
 from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
+from nightwire.filters.authoring.watchlist import TRIED
 from nightwire.filters.language import FilterError, instrumented_copy
 from nightwire.filters.language.vector import NoColumn
 from nightwire.filters.model.lanes import LaneLoad
@@ -28,6 +33,11 @@ PORTION = 300
 
 POLICY = AdmissionPolicy(untried=True)
 """What operators ask for unless they say otherwise."""
+
+
+def tried_targets() -> str:
+    """Return the name under which targets are known to a filter that is tried with them."""
+    return f"{default_owner()}/{TRIED}"
 
 
 def try_submission(
@@ -49,8 +59,40 @@ def try_submission(
     Raises:
         FilterError: It is no filter, or cannot be tried here.
     """
-    request = {**request, "owner": default_owner(), "name": request["entry"] or "condition"}
-    trials = TrialRunner(registry, None, POLICY, strength, catalogues_here())
+    request = {**request, "owner": default_owner(), "name": TRIED}
+    with catalogues_for(request) as catalogues:
+        trials = TrialRunner(registry, None, POLICY, strength, catalogues)
+        return _tried(request, samples, examined, trials)
+
+
+@contextmanager
+def catalogues_for(request: Mapping[str, Any]) -> Iterator[CatalogueStore | None]:
+    """Yield the catalogues that are here; with the targets that come with *request*, `tried`.
+
+    Raises:
+        FilterError: These are no watchlist.
+    """
+    here = catalogues_here()
+    if not request.get("watchlist"):
+        yield here
+        return
+    with TemporaryDirectory() as folder:
+        store = CatalogueStore(Path(folder))
+        if here is not None:
+            (store.folder / "shared").symlink_to(here.folder / "shared")
+        try:
+            keep_watchlist(store, request)
+        except CatalogueError as error:
+            raise FilterError(f"its watchlist: {error}") from error
+        yield store
+
+
+def _tried(
+    request: Mapping[str, Any],
+    samples: Sequence[Sample],
+    examined: Sequence[Sample] | None,
+    trials: TrialRunner,
+) -> Report:
     try:
         some = samples[:: -(-len(samples) // PORTION) or 1]
         examination = examine(request, some if examined is None else examined, trials)

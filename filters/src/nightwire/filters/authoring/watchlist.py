@@ -20,6 +20,9 @@ MAX_WATCHLIST = 2 << 20
 ENTRY = "keep_on_watchlist"
 """Name of the function that asks whether an alert is near a target, and then the filter's own."""
 
+TRIED = "tried"
+"""Name of a filter that is tried, and so of a catalogue of targets that comes with it."""
+
 WRAPPED = """
 
 def {entry}(alert):

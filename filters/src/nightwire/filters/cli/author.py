@@ -7,14 +7,17 @@ import click
 
 from nightwire.core.cli import bootstrap_option, registry_option
 from nightwire.filters.cli.options import (
+    asked_for,
     columns_option,
     exit_refused,
     file_argument,
     function_option,
     listed_columns,
+    near_option,
     sql_option,
     survey_option,
     survey_or_default,
+    watchlist_options,
 )
 
 
@@ -126,11 +129,13 @@ def _filled(part: Any, words: dict[str, str]) -> Any:
     help="Write a page with light curves and stamps.",
 )  # fmt: skip
 @click.option("--each", is_flag=True, help="Print the verdict on every alert.")
+@watchlist_options
 @bootstrap_option
 @registry_option
 def test(
     file: Path | None, sql: str | None, entry: str | None, columns: str | None, html: Path | None,
-    each: bool, survey: str | None, **where: Any,
+    each: bool, survey: str | None, watchlist: Path | None, radius: float,
+    watchlist_columns: str, **where: Any,
 ) -> None:  # fmt: skip
     """Try the filter in FILE (.ipynb, .py or .sql), or --sql, on recent alerts; submit nothing.
 
@@ -143,16 +148,19 @@ def test(
       nightwire filter test bright.ipynb --last-night --last 2000
       nightwire filter test bright.ipynb --html bright.html
       nightwire filter test --sql "WHERE magnitude < 19" --each
+      nightwire filter test --watchlist targets.csv --radius 2 --last 2000
     """
     from nightwire.filters.authoring.api import try_on_recent
-    from nightwire.filters.authoring.client import file_source_map, file_submission
+    from nightwire.filters.authoring.client import file_source_map
     from nightwire.filters.authoring.page import html_document
     from nightwire.filters.authoring.report import with_owner_lines
+    from nightwire.filters.authoring.sandboxed import tried_targets
     from nightwire.filters.language import FilterError
     from nightwire.schemas import SchemaError
 
     try:
-        submission = file_submission(file, sql, entry, columns=listed_columns(columns))
+        near = near_option(watchlist, watchlist_columns, tried_targets(), radius)
+        submission = asked_for(file, near, sql, entry, columns=listed_columns(columns))
         survey = survey_or_default(survey, where["bootstrap"], file)
         names = file_source_map(file, submission.source)
         report = with_owner_lines(try_on_recent(submission, survey, **where), names)

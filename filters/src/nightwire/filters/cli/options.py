@@ -1,12 +1,18 @@
 """Options that several verbs of `nightwire filter` share, and how a refusal is told."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from nightwire.core.cli import bootstrap_option, completion, with_options
+
+if TYPE_CHECKING:
+    from nightwire.filters.authoring.client import Submission
+
+    Near = Callable[[Submission | None], Submission]
 
 owner_option = click.option(
     "--owner", metavar="O", shell_complete=completion.owners,
@@ -33,6 +39,22 @@ columns_option = click.option(
 survey_option = click.option(
     "--survey", metavar="S", shell_complete=completion.surveys,
     help="Whose alerts.  [default: SURVEY in FILE, else the only one that has some]",
+)  # fmt: skip
+watchlist_options = with_options(
+    [
+        click.option(
+            "--watchlist", type=click.Path(dir_okay=False, path_type=Path), metavar="TARGETS",
+            help="Alerts near the targets in this file alone: CSV, Parquet, FITS or VOTable, with ra and dec "
+            "[deg].  Without FILE and --sql all of them.",
+        ),
+        click.option(
+            "--radius", default=2.0, show_default=True, type=float, metavar="ARCSEC",
+            help="… and so near. [arcsec]",
+        ),
+        click.option(
+            "--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along."
+        ),
+    ]
 )  # fmt: skip
 sql_option = click.option("--sql", metavar="WHERE", help="An SQL condition, in place of FILE.")
 
@@ -80,3 +102,36 @@ def exit_refused(what: str, reasons: Sequence[str]) -> NoReturn:
     for line in (what, *(f"  {reason}" for reason in reasons)):
         click.echo(line, err=True)
     raise SystemExit(1)
+
+
+def near_option(file: Path | None, columns: str, catalogue: str, radius: float) -> "Near | None":
+    """Return what has a submission ask for alerts near the targets in *file*; None for no file.
+
+    Raises:
+        FilterError: It is no watchlist.
+    """
+    from nightwire.core.catalogues import Columns
+    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
+
+    if file is None:
+        return None
+    text, remark = watchlist_text(file, Columns(kept=tuple(listed_columns(columns))))
+    if remark:
+        click.echo(f"{file.name}: {remark}", err=True)
+    return partial(near_targets, catalogue=catalogue, radius=radius, text=text)
+
+
+def asked_for(
+    file: Path | None, near: "Near | None", sql: str | None, *more: Any, **columns: Any
+) -> "Submission":
+    """Return what FILE or --sql asks of an alert, and *near*: alone, where there is neither.
+
+    Raises:
+        FilterError: It is no filter.
+    """
+    from nightwire.filters.authoring.client import file_submission
+
+    if near is not None and file is None and sql is None:
+        return near(None)
+    submission = file_submission(file, sql, *more, **columns)
+    return near(submission) if near else submission

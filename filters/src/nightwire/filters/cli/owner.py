@@ -1,7 +1,6 @@
 """The verbs that ask the engine for a change: submit, enable, disable, rollback, remove."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,23 +8,25 @@ import click
 
 from nightwire.core.cli import Duration, completion
 from nightwire.filters.cli.options import (
+    asked_for,
     columns_option,
     exit_refused,
     file_argument,
     function_option,
     listed_columns,
     name_argument,
+    near_option,
     owner_or_default,
     request_options,
     sql_option,
     survey_option,
     survey_or_default,
+    watchlist_options,
 )
 
 if TYPE_CHECKING:
     from nightwire.filters.authoring.client import Submission
-
-    Near = Callable[[Submission | None], Submission]
+    from nightwire.filters.cli.options import Near
 
 
 @click.command()
@@ -78,15 +79,7 @@ if TYPE_CHECKING:
     help="Where it is dear and the slow lane cannot keep up: leave out what is too old, and say so, or "
     "suspend it.",
 )  # fmt: skip
-@click.option(
-    "--watchlist", type=click.Path(dir_okay=False, path_type=Path), metavar="TARGETS",
-    help="Alerts near the targets in this file alone: CSV, Parquet, FITS or VOTable, with ra and dec [deg].  "
-    "Without FILE and --sql all of them.",
-)  # fmt: skip
-@click.option(
-    "--radius", default=2.0, show_default=True, type=float, metavar="ARCSEC", help="… and so near. [arcsec]"
-)
-@click.option("--watchlist-columns", default="", metavar="A,B,…", help="… of which these columns go along.")
+@watchlist_options
 @click.option(
     "--notify", default="", metavar="URL",
     help="Post each alert that passes to this address, or mail it (mailto:…), by a flow; needs a worker "
@@ -128,7 +121,7 @@ def submit(
         if notify:
             check_url(notify)
         survey = survey_or_default(survey, bootstrap, file, sources)
-        near = _near(watchlist, listed_columns(watchlist_columns), f"{owner}/{name}", radius)
+        near = near_option(watchlist, watchlist_columns, f"{owner}/{name}", radius)
         submission = _submission(file, near, survey=survey, sources=sources, **options)
     except (FilterError, NameError_) as error:
         exit_refused(f"{file.name if file else name} is no filter:", getattr(error, "reasons", [str(error)]))
@@ -144,23 +137,6 @@ def submit(
         _await_backfill(bootstrap, owner, name, answer["version"])
 
 
-def _near(file: Path | None, columns: Sequence[str], catalogue: str, radius: float) -> "Near | None":
-    """Return what has a submission ask for alerts near the targets in *file*; None for no file.
-
-    Raises:
-        FilterError: It is no watchlist.
-    """
-    from nightwire.core.catalogues import Columns
-    from nightwire.filters.authoring.watchlist import near_targets, watchlist_text
-
-    if file is None:
-        return None
-    text, remark = watchlist_text(file, Columns(kept=tuple(columns)))
-    if remark:
-        click.echo(f"{file.name}: {remark}", err=True)
-    return partial(near_targets, catalogue=catalogue, radius=radius, text=text)
-
-
 def _submission(
     file: Path | None, near: "Near | None", *, sql: str | None,
     entry: str | None, columns: str | None, transform: str, survey: str, drop: Sequence[str],
@@ -172,14 +148,10 @@ def _submission(
         FilterError: It is no filter.
         UsageError: Its alerts are to be light, and are not of one survey that there is.
     """
-    from nightwire.filters.authoring.client import file_submission, shaped
+    from nightwire.filters.authoring.client import shaped
     from nightwire.filters.language import FilterError
 
-    if near is not None and file is None and sql is None:
-        submission = near(None)
-    else:
-        submission = file_submission(file, sql, entry, transform, listed_columns(columns))
-        submission = submission if near is None else near(submission)
+    submission = asked_for(file, near, sql, entry, transform, listed_columns(columns))
     past = {"backfill": round(1000 * (backfill or 0)), "trial": not no_trial}
     try:
         return shaped(submission, survey, drop, means, lite=lite, **past, **fields)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -65,6 +66,9 @@ NICE = 10
 
 PAUSE = 1.0
 """Pause before what failed is tried again. [s]"""
+
+TOLD = 3
+"""After so many failures in turn its owner hears that it waits."""
 
 MAX_ERROR = 300
 """Longest error that an owner is told. [character]"""
@@ -128,12 +132,15 @@ class BackfillRunner:
             log.warning("the backfill of %s is tried again: %s", job.id, error)
             self._failures[job.id] += 1
             self._restart()
+            if self._failures[job.id] == TOLD:
+                self._try_to_tell(job, f"waits, and is tried again: {_why(error)}")
             self.stop.wait(PAUSE)
         except Exception as error:
             log.exception("the backfill of %s is ended", job.id)
             self._end(job, f"stopped, it failed: {type(error).__name__}: {str(error)[:MAX_ERROR]}")
         else:
-            self._failures.pop(job.id, None)
+            if self._failures.pop(job.id, 0) >= TOLD:
+                self._try_to_tell(job, "goes on")
 
     def step(self, job: BackfillJob) -> None:
         """Begin *job*, do its next batch, or end it.
@@ -239,8 +246,18 @@ class BackfillRunner:
         self._tell(job, how)
         self._jobs.done(job)
 
+    def _try_to_tell(self, job: BackfillJob, what: str) -> None:
+        with suppress(KafkaException, DeliveryError):  # then Kafka is what is away
+            self._tell(job, what)
+
     def _tell(self, job: BackfillJob, what: str) -> None:
         send_notices(self._control, [Notice(job.key, job.version, f"{STAGE} {what}", good=True)])
+
+
+def _why(error: Exception) -> str:
+    """Return what is away, as its owner may know it."""
+    what = "the archive does not answer: " if isinstance(error, HTTPError) else ""
+    return f"{what}{type(error).__name__}: {str(error)[:MAX_ERROR]}"
 
 
 supervisor_log = logging.getLogger("nightwire.filters")

@@ -64,7 +64,7 @@ def start_services(
     settings: EngineSettings, state: EngineState, metrics: Metrics, stop: Stop
 ) -> FilterSupervisor:
     """Start all services, most in threads of their own; return the supervisor of the filters."""
-    catalog, lanes = Catalog(settings.bootstrap), LaneDirector(settings, state)
+    catalog, lanes = Catalog(settings.bootstrap, catalogues_of(settings.state)), LaneDirector(settings, state)
     catalog.complete()
     engineer = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ from nightwire.core.presence import SiteHttpError
 from nightwire.core.runtime import Endpoints, now_ms
 from nightwire.core.subscriptions import FlowDeniedError
 from nightwire.filters.authoring import (
+    TRIED,
     Submission,
     length_since,
     near_targets,
@@ -154,13 +155,14 @@ class FilterActions:
             FilterError: It is no filter, or takes too long.
             RefusedError: Others are being tried, or Kafka refuses.
         """
-        one = wish.submission()
-        asked = Question(
-            one.language, one.source, one.entry, wish.survey, last, of_last_night,
-            self.where.schema_registry, self.where.archive, self.strength,
-        )  # fmt: skip
         with self._turn(owner.name):
-            return tried(owner, asked)
+            one, remark = self._asked_of(owner, TRIED, wish)
+            asked = Question(
+                one.language, one.source, one.entry, wish.survey, last, of_last_night,
+                self.where.schema_registry, self.where.archive, self.strength, one.watchlist.decode(),
+            )  # fmt: skip
+            found = tried(owner, asked)
+        return replace(found, remarks=[*found.remarks, *remark])
 
     @contextmanager
     def _turn(self, owner: str) -> Iterator[None]:
@@ -202,20 +204,26 @@ class FilterActions:
 
     def _submission(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
         """Return what is sent of a wish, and remarks on its targets."""
-        alone, remark = bool(wish.targets) and not wish.text.strip(), ""
-        asked = None if alone else wish.submission()
-        if wish.targets:
-            with self._turn(owner.name), TemporaryDirectory() as folder:
-                file = Path(folder) / (re.sub(r"[^\w.-]", "_", wish.file)[-60:].strip(".") or "targets")
-                file.write_bytes(wish.targets)
-                text, remark = apart(targets_in, str(file), list(wish.target_columns))
-            asked = near_targets(asked, f"{owner.name}/{name}", wish.radius, text.encode())
+        with self._turn(owner.name) if wish.targets else nullcontext():
+            asked, remarks = self._asked_of(owner, name, wish)
         whole = shaped(
-            asked or wish.submission(), wish.survey, wish.drop, wish.means, lite=wish.lite, cap=wish.cap,
+            asked, wish.survey, wish.drop, wish.means, lite=wish.lite, cap=wish.cap,
             choice=wish.choice, sources=wish.sources, output=wish.output, behind=wish.behind,
             backfill=length_since(wish.since, now_ms()) if wish.since else 0,
         )  # fmt: skip
-        return whole, [remark] if remark else []
+        return whole, remarks
+
+    def _asked_of(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
+        """Return what a wish asks of an alert, its targets too, and remarks on these."""
+        if not wish.targets:
+            return wish.submission(), []
+        asked = wish.submission() if wish.text.strip() else None
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / (re.sub(r"[^\w.-]", "_", wish.file)[-60:].strip(".") or "targets")
+            file.write_bytes(wish.targets)
+            text, remark = apart(targets_in, str(file), list(wish.target_columns))
+        near = near_targets(asked, f"{owner.name}/{name}", wish.radius, text.encode())
+        return near, [remark] if remark else []
 
     def said(self, owner: Owner, whose: str, name: str, text: str) -> None:
         """Let an owner say something about a filter.

@@ -78,6 +78,7 @@ class Question:
         registry: The schema registry's URL.
         archive: The archive's.
         strength: Of the sandbox.
+        watchlist: Targets near which it asks for alerts, as CSV; empty for none.
     """
 
     language: str
@@ -89,6 +90,7 @@ class Question:
     registry: str | None
     archive: str | None
     strength: Strength
+    watchlist: str = ""
 
 
 def tried(owner: Owner, question: Question) -> Tried:
@@ -112,7 +114,7 @@ def ask_as(owner: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, A
 
 def _tried(asked: Question, bootstrap: str) -> Tried:
     """Return the trial, made here and now."""
-    submission = Submission(asked.language, asked.source, asked.entry)
+    submission = Submission(asked.language, asked.source, asked.entry, watchlist=asked.watchlist.encode())
     where = (asked.survey, asked.last, bootstrap, asked.registry)
     report = try_on_recent(submission, *where, of_last_night=asked.of_last_night, strength=asked.strength)
     failed = sum(one.fault is not None for one in report.judged)
