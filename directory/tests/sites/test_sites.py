@@ -181,26 +181,7 @@ def test_a_site_writes_its_own_rows_alone(world: World) -> None:
     assert client.flush(30) == 0
 
 
-def test_a_site_that_is_cut_off_keeps_its_rows_and_they_age_until_it_is_healed(world: World) -> None:
-    until(lambda: "far" in sites_of(world.near), "far is known")
-    kafka = world.brokers["far"]._process
-    assert kafka is not None
-    sql = "SELECT state FROM processes WHERE site = 'far' AND name = 'directory'"
-    until(lambda: world.near.ask(sql) == [{"state": "live"}], "far lives")
-    kafka.send_signal(signal.SIGSTOP)
-    try:
-        until(lambda: age(world.near, "far") > 15, "its rows age")
-        assert world.near.ask(sql) == [{"state": "live"}], "as it was heard last"
-        assert age(world.near, "middle") < 10
-    finally:
-        kafka.send_signal(signal.SIGCONT)
-    with living_at(world, "far", "returned"):
-        there = "SELECT state FROM processes WHERE name = 'returned'"
-        until(lambda: world.near.ask(there) == [{"state": "live"}], "near hears of it")
-        until(lambda: age(world.near, "far") < 5, "its rows are young")
-
-
-def test_a_healed_site_converges_to_what_it_knows_itself(
+def test_a_site_that_is_cut_off_keeps_its_rows_and_converges_once_it_is_healed(
     world: World, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     until(lambda: "far" in sites_of(world.near), "far is known")
@@ -209,13 +190,17 @@ def test_a_healed_site_converges_to_what_it_knows_itself(
         Producer({"bootstrap.servers": world.kafka("far"), "log_level": 0}),
     )
     assert kafka is not None
+    sql = "SELECT state FROM processes WHERE site = 'far' AND name = 'directory'"
     rows = "SELECT kind, name, owner, state FROM peers WHERE site = 'far' ORDER BY kind, name"
+    until(lambda: world.near.ask(sql) == [{"state": "live"}], "far lives")
     kafka.send_signal(signal.SIGSTOP)
     try:
         for number in range(100):
             found = {**entry("broker", f"late-{number}", owner="ann"), "site": "far"}
             client.produce(DIRECTORY, ENTRY.encode(found), entry_key(found), partition=0)
-        until(lambda: age(world.near, "far") > 12, "nothing is heard of it")
+        until(lambda: age(world.near, "far") > 15, "its rows age")
+        assert world.near.ask(sql) == [{"state": "live"}], "as it was heard last"
+        assert age(world.near, "middle") < 10
     finally:
         kafka.send_signal(signal.SIGCONT)
     healed = time.monotonic()
@@ -227,6 +212,10 @@ def test_a_healed_site_converges_to_what_it_knows_itself(
     for number in range(100):
         client.produce(DIRECTORY, None, f"far/broker/late-{number}", partition=0)
     assert client.flush(30) == 0
+    with living_at(world, "far", "returned"):
+        there = "SELECT state FROM processes WHERE name = 'returned'"
+        until(lambda: world.near.ask(there) == [{"state": "live"}], "near hears of it")
+        until(lambda: age(world.near, "far") < 5, "its rows are young")
 
 
 def test_who_is_taken_out_is_learnt_again_and_who_is_bound_elsewhere_is_not(world: World) -> None:
