@@ -85,8 +85,7 @@ def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: 
     assert {account.first: account.delivered for account in read_accounts(kafka)}[counts.visit] == 3
 
 
-def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(fresh_broker: Broker) -> None:
-    kafka = fresh_broker.bootstrap
+def test_a_visit_whose_writer_died_before_its_first_alert_is_closed_with_none(kafka: str) -> None:
     ensure_topics(kafka, [settings(name) for name in ("visits", "accounts", "alerts.sim")])
     writer = Writer(producer(kafka))
     visit_topic = VisitTopic(writer, "sim", writer_id=DEAD)
