@@ -1,7 +1,6 @@
 """E-mail: an event is a message, whose id is the event's."""
 
 import os
-import re
 import smtplib
 import socket
 import ssl
@@ -24,18 +23,10 @@ ALLOWED = "NIGHTWIRE_FLOW_MAIL_TO"
 """Variable: domains and addresses, by commas, that owners' flows may mail; others mail anybody."""
 MOST_IN_AN_HOUR = 100
 """Most messages of all flows of an owner from one worker: others wait, as where nobody answers."""
-ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 TIMEOUT = 20.0
 """Longest wait for a byte. [s]"""
 LONGEST = 60.0
 """Longest time for a message and its answers, as a whole. [s]"""
-
-
-def may_be_mailed(to: str, allowed: str) -> bool:
-    """Return whether *to* is one plain address that *allowed* names, or whose domain."""
-    known = {one.strip().lower() for one in allowed.split(",") if one.strip()}
-    found = ADDRESS.fullmatch(to)
-    return found is not None and not known.isdisjoint({to.lower(), found[1].lower()})
 
 
 class Quota:
