@@ -198,7 +198,7 @@ def fenced_producer(
     Raises:
         KafkaException: Kafka does not answer, or refuses.
     """
-    times = {"transaction_timeout_ms": longest_ms, "delivery_timeout_ms": longest_ms}
+    times: dict[str, Any] = {"transaction_timeout_ms": longest_ms, "delivery_timeout_ms": longest_ms}
     made = producer(bootstrap, transactional_id=name, **times, **more)
     if patience is not None:
         made.list_topics(timeout=patience)  # without a connection it would ask again after half a second
