@@ -13,8 +13,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
+from nightwire.filters.cli.notify import mail_doubt
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import FlowError, parse
+from nightwire.flows.terminals import Limits
 from nightwire.flows.worker import (
     MOST_STONES,
     MOST_TOPICS,
@@ -22,6 +24,7 @@ from nightwire.flows.worker import (
     WorkerSettings,
     _check_topics,
     missing_rights,
+    told_of_limits,
 )
 from nightwire.schemas import SchemaRegistry
 
@@ -139,6 +142,10 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
         [] if his else ["line 8: eve"]
     )
     assert [*missing_rights(flow, "op", RIGHTS)] == []
+    told = told_of_limits(Limits())
+    assert told == {"inside": False, "mail": ["example.org"]}  # bob's address is his
+    if to.startswith('"'):  # as `filter submit --notify mailto:…`
+        assert ("example.org, and" in mail_doubt(to.strip('"'), [told])) is not his
     monkeypatch.delenv("NIGHTWIRE_FLOW_MAIL_TO")
     assert "he may: nobody" in "".join(missing_rights(flow, "eve", RIGHTS))
 

@@ -199,6 +199,13 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
             mail.deliver(EVENT)
         with pytest.raises(Refused, match="nobody of that name"):
             deliver(stone("email", to="nobody@example.org"), INSIDE)
+        letters.answer = "250 OK"
+        two = open_terminal(stone("email", to=["ann@example.org", "nobody@example.org"]), INSIDE)
+        taken = len(letters.got)
+        for _ in range(2):
+            with pytest.raises(Refused, match="nobody"):
+                two.deliver(EVENT)  # one has it; the other is told, and the first is not mailed again
+        assert len(letters.got) == taken + 1
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]

@@ -51,7 +51,7 @@ def doubt(bootstrap: str, url: str) -> str:
         return "no worker runs flows just now: it begins with one (`nightwire flow serve`)"
     scheme, _, person = url.partition(":")
     if scheme == "mailto":
-        return _mail_doubt(person, workers) if asks_for_passwords(where.kafka) else ""
+        return mail_doubt(person, workers) if asks_for_passwords(where.kafka) else ""
     try:
         pinned(url, inside=any(one.get("inside", True) for one in workers))
     except Refused:  # what its address is, is not told: it may be another network's than the owner's
@@ -68,7 +68,7 @@ def _workers(where: Endpoints) -> list[dict[str, Any]]:
     return [json.loads(one["capabilities"]) for one in rows]
 
 
-def _mail_doubt(person: str, workers: Iterable[Mapping[str, Any]]) -> str:
+def mail_doubt(person: str, workers: Iterable[Mapping[str, Any]]) -> str:
     """Return why *person* is perhaps not mailed; an operator, who mails anybody, is told so too."""
     told = [one["mail"] for one in workers if isinstance(one.get("mail"), list)]
     domains = ", ".join(sorted({str(name) for one in told for name in one}))

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate
 from hashlib import sha256
@@ -64,12 +64,14 @@ class Mail:
         subject: With fields, as ``${object}``.
         template: The text, with fields; empty for JSON.
         owner: Whose quota it takes; empty for none.
+        left: Who, of the event that some have, was refused: he alone is tried again.
     """
 
     to: Sequence[str]
     subject: str = "nightwire: ${id}"
     template: str = ""
     owner: str = ""
+    left: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver(self, event: EventView) -> None:
         """Send *event*.
@@ -85,7 +87,7 @@ class Mail:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
-                server.send_message(self.message(event))
+                self._send(server, event)
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:
                 raise Refused(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
@@ -96,6 +98,13 @@ class Mail:
             raise (Refused if never else Unavailable)(f"{host} refuses {said}") from error
         except (OSError, smtplib.SMTPException) as error:
             raise Unavailable(f"{host}: {error}") from error
+
+    def _send(self, server: smtplib.SMTP, event: EventView) -> None:
+        """Send *event* to all who do not have it; smtplib raises only where nobody is taken."""
+        if refused := server.send_message(self.message(event), to_addrs=self.left.get(event.identity)):
+            self.left.clear()
+            self.left[event.identity] = [*refused]
+            raise smtplib.SMTPRecipientsRefused(refused)
 
     def message(self, event: EventView) -> EmailMessage:
         """Return *event* as a message.
