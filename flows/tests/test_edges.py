@@ -17,7 +17,7 @@ from archive.tests.test_serving import answering
 from consumers.tests.returns.test_returns import body
 from flows.tests.conftest import Site, decoded, hook, out
 from flows.tests.receivers import receiver
-from flows.tests.running import records_in, wait_for, worker, write_alerts
+from flows.tests.running import identities, records_in, wait_for, worker, write_alerts
 from nightwire.archive import Archive
 from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
@@ -104,6 +104,31 @@ def test_what_kafka_forgot_crosses_a_bridge_once(
     assert [one.value() for one in records_in(kafka, there)][:LARGE] == [message(n + 1) for n in range(LARGE)]
     [dead] = map(headers_of, records_in(here, DEAD_LETTERS))
     assert (dead["stage"], b"MSG_SIZE_TOO_LARGE" in dead["reason"]) == (b"flow.past.far", True)
+
+
+@pytest.mark.proof
+def test_what_comes_back_from_another_site_goes_round_once(
+    site: Site, fresh_broker: Broker, tmp_path: Path
+) -> None:
+    """A bridge leads from A to B, another from B to where the first one begins."""
+    there = fresh_broker.bootstrap
+    ensure_topics(there, [settings(one) for one in (FLOWS, "directory", "accounts", DEAD_LETTERS)])
+    ensure_topics(there, [TopicSettings(site.source, 1)])
+    for here, other in ((site.kafka, there), (there, site.kafka)):
+        bridge = f'[stones.far]\nkind = "bridge"\nfrom = "sky"\nkafka = "{other}"\ntopic = "{site.source}"\n'
+        write_flow(here, site.flow, site.text(bridge))
+    write_alerts(site.kafka, site.source, range(1, 51))
+    stage, log = flow_queue(site.flow, "far"), tmp_path / "log"
+    with worker(log, site.kafka, "a"), worker(tmp_path / "b", there, "b", "--takeover", "6s"):
+        wait_for(lambda: site.rows(stage) == [(100, 50, 50, 0)], log)
+        write_alerts(site.kafka, site.source, range(51, 61))
+        wait_for(lambda: site.rows(stage) == [(120, 60, 60, 0)], log)
+    assert read_of(there, stage) == [(60, 60, 0)]
+    mine = [one.rejected for one in read_accounts(site.kafka) if one.stage == stage]
+    assert sum(one["cycle"] for one in mine if one) == 60
+    assert log.read_text().count("a cycle over sites") == 1
+    came = identities([one for one in records_in(site.kafka, site.source) if one.headers()])
+    assert len({*came}) == len(came) == len(records_in(there, site.source)) == 60
 
 
 def read_of(kafka: str, stage: str) -> list[tuple[int, int, int]]:

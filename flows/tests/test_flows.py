@@ -140,10 +140,20 @@ def test_a_window_names_its_causes_and_survives_a_kill(
 def test_a_router_and_a_transform(
     site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
 ) -> None:
-    stones = """[stones.small]
+    """The function of the transform fails on one alert, which a filter behind it never sees."""
+    stones = """[stones.scored]
+kind = "filter"
+from = "small"
+where = "alert.score > 3"
+[stones.small]
 kind = "transform"
 from = "bands.g"
 lite = true
+python = '''
+ADDS = {"score": float}
+def transform(alert):
+    return {"score": 30 / (alert["diaSource"]["diaSourceId"] - 7)}
+'''
 [stones.bands]
 kind = "router"
 from = "sky"
@@ -151,14 +161,17 @@ by = "band"
 values = ["g", "r"]
 """
     with serve_registry(site.kafka) as registry:
-        site.up(stones + out(site, "small"))
+        site.up(stones + out(site, "scored"))
         write_alerts(site.kafka, site.source, range(1, 21), band="g")
         write_alerts(site.kafka, site.source, range(21, 31), band="r")
         with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
-            wait_for(lambda: site.rows(f"flow.{site.flow}") == [(30, 20, 10, 0)], tmp_path / "log")
+            wait_for(lambda: site.rows(f"flow.{site.flow}") == [(30, 9, 20, 1)], tmp_path / "log")
         said = decoded(site, registry, tmp_path)
     assert {one["diaSource"]["band"] for one in said} == {"g"}
     assert "cutoutScience" not in said[0]
+    assert {one["diaSourceId"]: one["score"] for one in said} == {n: 30 / (n - 7) for n in range(8, 17)}
+    [why] = site.dead().values()
+    assert why.startswith("small: ZeroDivisionError: division by zero (line 3: return")
 
 
 def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from nightwire.filters.language import FilterError
 from nightwire.flows.drawing import svg, tree
-from nightwire.flows.model import Edge, FlowError, check, parse
+from nightwire.flows.model import Edge, FlowError, check, compiled, parse
 from nightwire.schemas import sim_alert_schema
 
 TEXT = """\
@@ -54,6 +55,11 @@ def keep(alert):
     kind = "bright"
     return alert.snr > x{rest}
 '''"""
+COMPUTED = """python = '''
+{adds}
+def transform(alert):
+    return {{"score": {value}}}
+'''"""
 STORED = 'kind = "database"\nfrom = "often"\ndatabase = "postgresql://ann:swordfish@b/x"\ntable = "t"'
 TOPICS = ["alerts.sim", "returns.ann", "voevents"]
 
@@ -78,6 +84,14 @@ def test_types_go_along_the_edges() -> None:
     assert "prvDiaSourcesMeanPsfFlux" in left
 
 
+def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
+    more = COMPUTED.format(adds='ADDS = {"score": int}', value="3").replace("python", "lite = true\npython")
+    text = TEXT.replace("lite = true", more).replace('by = "band"', 'by = "alert.score"')
+    [made] = check(parse(text), TOPICS, schemas)[Edge("bands", "g")].schemas
+    assert {"score", "prvDiaSourcesCount"} <= {field["name"] for field in made["fields"]}
+    assert any("no field scored" in one for one in reasons(text.replace("alert.score", "alert.scored")))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
@@ -89,7 +103,7 @@ def test_types_go_along_the_edges() -> None:
         ('"snr > 5"', '"snrr > 5"', "line 7: alerts of sim have no field "),
         ('"snr > 5"', '"snr >"', "line 7: "),
         ('from = "few"\nlite', 'from = "often"\nlite', "line 10: stone small: a transform wants alerts"),
-        ("lite = true", 'drop = ["cutout"]', "line 11: stone small: alerts of sim have no field cutout"),
+        ("lite = true", 'drop = ["cutout"]', "line 11: stone small: no field cutout in these alerts"),
         (
             'where = "snr > 5"',
             "",
@@ -104,6 +118,34 @@ def test_types_go_along_the_edges() -> None:
         ('where = "snr > 5"', PYTHON.format(rest=" and open('x')"), "line 11: a filter may not use open"),
         ('where = "snr > 5"', PYTHON.format(rest=" and print(3)"), "line 11: "),
         ('where = "snr > 5"', "python = 'x = 3'", "line 7: there is no function keep(alert)"),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"score": float}', value='alert["snrr"]'),
+            "line 14: alerts of sim have no field snrr",
+        ),
+        (
+            "lite = true",
+            COMPUTED.format(adds="", value="alert.ra").replace("transform(", "keep("),
+            "line 12: there is no function transform(alert)",
+        ),
+        ("lite = true", COMPUTED.format(adds="", value="alert.ra"), "line 12: a transform declares what it"),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"diaSource": float}', value="1"),
+            'line 12: diaSource is a field of these alerts: call it otherwise, or drop = ["diaSource"] too',
+        ),
+        (
+            "lite = true",
+            COMPUTED.format(adds='ADDS = {"score": float}', value='alert.match("gaia", 2)'),
+            "line 12: a flow knows no catalogues",
+        ),
+        ('"snr > 5"', "\"MATCH('gaia', 2) IS NULL\"", "line 7: a flow knows no catalogues"),
+        ("above = 3", 'value = "ABS(ra)"', "line 22: stone often: value = 'ABS(ra)' is no name of a field"),
+        (
+            "lite = true",
+            'means = ["diaSource.psfFlux"]',
+            "line 11: stone small: diaSource.psfFlux is no number",
+        ),
         ("above = 3", "objects = 0", "line 22: stone often: objects is none of 1 to 1000000"),
         ("lite = true", "lite = 3", "line 11: stone small: lite = 3 is no bool"),
         ('from = "small"', 'from = "smal"', "line 14: stone bands: there is no smal; did you mean small?"),
@@ -117,7 +159,11 @@ def test_types_go_along_the_edges() -> None:
         ('from = "often"\nurl', 'from = "out"\nurl', "line 29: stone hook: nothing leaves out, a terminal"),
         ('name = "bright"', 'name = "Bright!"', "line 1: name = 'Bright!' is no flow's name"),
         ('"https:', '"gopher:', "line 30: stone hook: url = 'gopher://example.org/x' begins with none of"),
-        ("[stones.few]", "[stones.few", "no TOML: "),
+        ("[stones.few]", "[stones.few", "line 4, column 12: no TOML: "),
+        ('"alerts.sim"', '"voe"', "line 3: no topic voe; `nightwire topics` lists those"),
+        ('from = "few"\nwithin', "within", "line 17: stone often: from is the name of a source"),
+        ('"snr > 5"', '"""\nsnr > 5\nAND snrr > 5"""', "line 9: alerts of sim have no field diaSource.snrr"),
+        ('"snr > 5"', '"snr >> 5"', "line 7: character 6: a value is expected"),
         (
             'topic = "alerts.sim"',
             'topic = "alerts.sim"\nbegin = "often"',
@@ -176,6 +222,15 @@ def test_a_function_is_no_place_for_keys() -> None:
     assert (lines["python"], lines["kind"], "x" in lines) == (7, 5, False)
 
 
+def test_what_was_not_compiled_in_time_is_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def keep(alert):\n    return alert.snr > 4711\n"
+    with monkeypatch.context() as busy:
+        busy.setattr("nightwire.filters.admission.text_process.WALL_S", 0.0)
+        with pytest.raises(FilterError, match="not compiled within 0 s"):
+            compiled(source, "sim")
+    assert "snr" in compiled(source, "sim").names
+
+
 def test_a_join_of_returns_alone_is_refused() -> None:
     said = '[sources.said]\ntopic = "returns.ann"\nsurvey = "sim"\n'
     text = f'name = "x"\n{said}[stones.j]\n{JOINED.replace("few", "said")}'
@@ -211,7 +266,9 @@ def test_a_flow_is_drawn() -> None:
         console.print(tree(parse(TEXT)))
     assert "else → out: topic broker.ann.bright (see above)" in drawn.get()
     assert "hook: webhook https://example.org/x (at mountain)" in drawn.get()
-    assert "broker.ann.bright" in "".join(ET.fromstring(svg(parse(TEXT))).itertext())  # noqa: S314
+    picture = svg(parse(TEXT))
+    assert "broker.ann.bright" in "".join(ET.fromstring(picture).itertext())  # noqa: S314
+    assert "url(http" not in picture
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 50_000, "a = " + "1" * 5000, "a" + ".a" * 50_000 + " = 1"])

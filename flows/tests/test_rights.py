@@ -1,6 +1,7 @@
 """A flow reads and writes what who made it may, and nothing else."""
 
 from datetime import UTC, datetime
+from typing import Any, cast
 
 import pytest
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
@@ -11,11 +12,14 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from flows.tests.running import alert
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.cli.notify import mail_doubt
+from nightwire.flows.engine import compile_part
+from nightwire.flows.engine.events import Event, Origin
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import FlowError, parse
+from nightwire.flows.model import Edge, EventType, FlowError, parse
 from nightwire.flows.terminals import Limits
 from nightwire.flows.worker import (
     MOST_STONES,
@@ -23,10 +27,11 @@ from nightwire.flows.worker import (
     Worker,
     WorkerSettings,
     _check_topics,
+    _needed,
     missing_rights,
     told_of_limits,
 )
-from nightwire.schemas import SchemaRegistry
+from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
 
 SOURCE = """
 name = "a"
@@ -42,6 +47,54 @@ kind = "topic"
 from = "s"
 topic = "{output}"
 """
+
+
+STONES = """
+[stones.small]
+kind = "transform"
+from = "s"
+lite = true
+[stones.often]
+kind = "window"
+from = "s"
+within = "1h"
+function = "count"
+[stones.known]
+kind = "join"
+from = "s"
+within = "1h"
+"""
+
+
+class Subjects:
+    """A registry, which notes who asks for which subject."""
+
+    def __init__(self) -> None:
+        self.asked: set[str] = set()
+
+    def compatibility(self, subject: str) -> str:
+        """Return a subject's level."""
+        self.asked.add(subject)
+        return "NONE"
+
+    def register(self, subject: str, _schema: object) -> int:
+        """Return a schema's id."""
+        self.asked.add(subject)
+        return 7
+
+    def codec(self, _number: int) -> Codec:
+        """Return the codec of simulated alerts."""
+        return Codec(sim_alert_schema())
+
+
+def test_what_stones_make_is_registered_for_topics_that_are_there() -> None:
+    """Where Kafka asks for passwords, the registry asks who may write them."""
+    flow, subjects = parse(SOURCE + STONES), cast("Any", Subjects())
+    types = {Edge(node): EventType(survey="sim") for node in (*flow.sources, *flow.stones)}
+    plan = compile_part(flow, 1, "", types=types, topics=[], registry=subjects)
+    plan.runners["small"].run([Event(alert(1), None, Origin("alerts.sim", 0, 1))])
+    assert {one.removesuffix("-value") for one in subjects.asked} == {"flow-state.a"}
+    assert "flow-state.a" in _needed(flow)
 
 
 def right(operation: AclOperation, topic: str) -> AclBinding:

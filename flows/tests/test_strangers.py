@@ -13,14 +13,16 @@ from flows.tests.running import alert
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.language import Condition
+from nightwire.filters.model import AddedField
+from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
-from nightwire.flows.engine import Plan
+from nightwire.flows.engine import Plan, stones
 from nightwire.flows.engine.bridge import crossed
 from nightwire.flows.engine.events import Event, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
-from nightwire.flows.engine.stones import Sorter, SplitRunner
+from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contained
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, compiled, parse
@@ -73,11 +75,18 @@ def event(number: int, **source: Any) -> Event:
     return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
 
 
+def test_a_window_reads_the_field_that_its_check_found() -> None:
+    """A bare name is a field of the source, and one behind `alert.` the alert's own."""
+    for name in ("psfFlux", "alert.diaSourceId"):
+        assert len(window(value=name).run([event(0)]).passed[""]) == 1
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("field", ["midpointMjdTai", "psfFlux"])
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    assert [one.at for one, _ in made.faults] == [1]
+    [(fault, why)] = made.faults
+    assert (fault.at, field.removeprefix("midpoint").lower()[:3] in why.lower()) == (1, True)
     assert len(made.passed[""]) == 2
 
 
@@ -145,6 +154,45 @@ def test_a_function_of_python_sorts_events() -> None:
     sorter = Sorter({"": Condition(compiled(source, "sim"), "sim")}, None, window().decoder, "sim")
     made = sorter.run([event(number, ra=ra) for number, ra in enumerate([10.0, 5.0, 100.0])])
     assert ([one.at for one in made.passed[""]], made.faults) == ([0], [])
+
+
+@pytest.fixture
+def function(monkeypatch: pytest.MonkeyPatch) -> Function:
+    """Yield one that computes, fails, or has no end, as the alert's place says."""
+    monkeypatch.setattr(stones, "LIMITS", Limits(cpu_s=0.2, alert_s=0.05))
+    source = """
+def transform(alert):
+    while alert.ra > 40: pass
+    return {"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra}
+"""
+    return Function(contained("ann"), "ann", "bright.x", source, (AddedField("score", "float"),))
+
+
+def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: Function) -> None:
+    """What it computes goes on, in order; each of the others is named."""
+    faults: list[tuple[Event, str]] = []
+    events = [event(at, ra=ra) for at, ra in enumerate([10.0, 0.0, 45.0, 25.0, 20.0])]
+    events.insert(1, Event(b"x", None, Origin("alerts.sim", 0, 9), at=9))
+    made = function.added(events, "sim", SchemaRegistry(None), faults)
+    said = [(one.at, json.loads(text)) for one, text in made]
+    assert said == [(0, {"score": 0.1}), (4, {"score": 0.05})]
+    assert {one.at: why for one, why in faults} == {
+        9: "nightwire.schemas.errors.DecodeError: not in wire format: 1 bytes, the header alone has 5",
+        1: "ZeroDivisionError: float division by zero (line 4: return "
+        '{"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra})',
+        2: "took longer than 0.05 s of CPU time for one alert: TooLate (line 3: while alert.ra > 40: pass)",
+        3: "transform gave str 'text' for score, declared as float",
+    }
+
+
+def test_a_function_that_is_stopped_again_and_again_is_not_tried_for_ever(
+    function: Function, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults: list[tuple[Event, str]] = []
+    monkeypatch.setattr(stones, "AGAIN", 0.0)
+    events = [event(at, ra=45.0) for at in range(3)]
+    assert [*function.added(events, "sim", SchemaRegistry(None), faults)] == []
+    assert [why.partition(" longer")[0] for _, why in faults] == ["took", *["not computed: took"] * 2]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Message
 
 from nightwire.consumers import AlertReader
+from nightwire.consumers.admin import DeadLetter, dead_letter_store
 from nightwire.consumers.admin.dead_letters import (
     hex_dump,
     parse_dead_letter,
@@ -130,8 +131,12 @@ def test_a_letter_goes_back_once_with_its_key_and_headers(
 
 
 @pytest.mark.kafka
-def test_all_of_a_reason_go_back_but_what_cannot(
-    kafka: str, fresh_topic: Callable[..., str], encode: Callable[..., bytes], run: Callable[..., Result]
+def test_all_of_a_reason_near_it_go_back_but_what_cannot(
+    kafka: str,
+    fresh_topic: Callable[..., str],
+    encode: Callable[..., bytes],
+    run: Callable[..., Result],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = fresh_topic()
     sources = (f"{topic}[0]@17", "gone.topic[0]@1", f"{topic}[0]@18")
@@ -141,6 +146,18 @@ def test_all_of_a_reason_go_back_but_what_cannot(
     assert done.stdout.splitlines() == [f"{numbers[0]} -> {topic}[0]@0", f"{numbers[2]} -> {topic}[0]@1"]
     assert (done.exit_code, f"dead letter {numbers[1]}: no topic gone.topic" in done.output) == (1, True)
     assert run("replay", str(numbers[0]), "--alike").stdout == ""
+    monkeypatch.setattr(dead_letter_store, "NEAR", 2)
+    far = [buried(kafka, encode(1), f"{topic}[0]@{at}", reason=f"far {topic}") for at in range(20, 24)]
+    read: list[int] = []
+
+    def counted(message: Message) -> DeadLetter:
+        read.append(message.offset() or 0)
+        return parse_dead_letter(message)
+
+    monkeypatch.setattr(dead_letter_store, "parse_dead_letter", counted)
+    done = run("replay", str(far[3]), "--alike")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [str(one) for one in far[1:]]
+    assert read == [far[3], *far[1:]]  # what lies further off is not even read
     assert run("replay", str(other), str(numbers[0]), "--alike").exit_code == 2
 
 

@@ -21,6 +21,7 @@ from nightwire.core.kafka import (
 from nightwire.core.runtime import Stop
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import TopicSettings
+from tests._waiting import until
 
 
 def test_properties_come_from_the_environment_by_one_rule() -> None:
@@ -155,6 +156,19 @@ def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
 
 
 @pytest.mark.slow
+def test_what_kafka_refuses_within_a_rebalance_is_an_exception(kafka: str) -> None:
+    """Else nothing catches it, and who reads is no more."""
+    ensure_topics(kafka, [TopicSettings("filter.ann.refused", 1)])
+    reader = consumer(kafka, group="refused")
+    lost = TopicPartition("filter.ann.nowhere", 7)
+    reader.subscribe(
+        ["filter.ann.refused"], on_assign=lambda one, _: one.get_watermark_offsets(lost, timeout=1)
+    )
+    with pytest.raises(KafkaException):
+        until(lambda: reader.poll(0.2))
+    reader.close()
+
+
 def test_a_partition_that_there_is_not_is_said_after_a_while(kafka: str) -> None:
     client = consumer(kafka)
     with pytest.raises(KafkaException, match="artition"):

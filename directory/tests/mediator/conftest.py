@@ -49,12 +49,13 @@ def served(
     registry: str = "",
     closed: bool = False,
     tls: tls_site.Site | None = None,
+    archive: str = "",
 ) -> Iterator[Served]:
     """Serve the topics of *bootstrap* for a while; with *tls*, by the door for other machines."""
     view, collected, port = View(), CollectorRegistry(), free_port()
     answered = Counter("answered_total", "Requests.", ["path", "status"], registry=collected)
     access = access or KafkaAccess({**identity(bootstrap), "bootstrap.servers": bootstrap})
-    mediator = Mediator(bootstrap, registry, collected)
+    mediator = Mediator(bootstrap, registry, collected, archive)
     site = Site(view, "here", bootstrap, Gate(access, open=not closed), mediator=mediator)
     app, scheme, trust = application(site, answered), "http", dict[str, Any]()
     if tls is None:

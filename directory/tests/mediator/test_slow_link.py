@@ -11,12 +11,16 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
+from archive.tests.conftest import message, put, record, writer
+from archive.tests.test_serving import answering
 from directory.tests.serve.served import Directory
+from nightwire.archive import Archive
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
+from nightwire.core.stack import Broker
 from nightwire.directory.mediator.keeping import Keeper
 from nightwire.schemas.records import OWED as RECORD
-from nightwire.schemas.serving import RefusedError
-from nightwire.schemas.topics import OWED, settings
+from nightwire.schemas.serving import KafkaAccess, RefusedError
+from nightwire.schemas.topics import OWED, TopicSettings, settings
 
 pytestmark = pytest.mark.kafka
 
@@ -233,6 +237,41 @@ def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fr
     expired = [(0, offset) for first, last in spans for offset in range(int(first), int(last) + 1)]
     assert sorted([*found, *expired]) == [(0, offset) for offset in range(count)]
     assert classes(here, topic)["expired"] == len(expired) > 20
+
+
+@pytest.mark.proof
+def test_what_kafka_has_forgotten_comes_from_the_archive(
+    fresh_broker: Broker, serving: Any, tmp_path: Path
+) -> None:
+    """Of 50 that are owed the archive has 30, Kafka 10, and nobody the others: these are named."""
+    kafka, name = fresh_broker.bootstrap, group()
+    ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
+    put(writer(tmp_path), *(record(offset) for offset in range(30)))
+    client = producer(kafka)
+    for number in range(60):
+        client.produce("alerts.sim", message(number + 1))
+    assert client.flush(60) == 0
+    asked = admin(kafka)
+    [done] = asked.delete_records([TopicPartition("alerts.sim", 0, 40)]).values()
+    done.result(30)
+    owe(kafka, "alerts.sim", name, 0, 50)
+    keeper = consumer(kafka, group=name)
+    keeper.commit(offsets=[TopicPartition("alerts.sim", 0, 50)], asynchronous=False)
+    keeper.close()
+    said: list[str] = []
+
+    def over(answer: httpx.Response) -> bool:
+        said.append(answer.headers.get("Nightwire-Expired", ""))
+        return settled(answer)
+
+    with answering(Archive(tmp_path), KafkaAccess({})) as http:
+        port = httpx.URL(http.base_url).port
+        with serving(kafka, archive=f"http://127.0.0.1:{port}") as here:
+            found = Client(here, "alerts.sim", name).until(over)
+    assert {offset for _, offset in found} == {*range(30), *range(40, 60)}
+    assert sorted(offset for _, offset in found if offset < 50) == [*range(30), *range(40, 50)]
+    spans = [one.partition(":")[2].split("-") for text in said for one in text.split(",") if one]
+    assert sum(int(last) - int(first) + 1 for first, last in spans) == 10
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def test_what_is_added_is_read_from_the_source_and_never_run() -> None:
     [
         ("def transform(a): return {}", "declares what it adds, as ADDS = {"),
         ("ADDS = make()", "declares what it adds"),
+        ("ADDS = {}", "declares what it adds"),
         ('ADDS = {"score": complex}', "score is declared as complex; types are float, int"),
         ('ADDS = {"my score": float}', "is no name of a field"),
         ("ADDS = {**other}", "is no name of a field"),
@@ -303,10 +304,10 @@ def test_a_transform_writer_registers_once_and_transforms_that_are_alike_share_w
     registry = Registry()
     writer = TransformWriter(cast("Any", registry))
     transform, value = Transform(("cutoutScience",)), wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
-    position = ("alerts.sim", 0, 9)
-    first = writer.value(position, value, "broker.fink.a", "sim", transform, "")
-    assert writer.value(position, value, "broker.anna.b", "sim", transform, "") is first
-    assert writer.value(("alerts.sim", 0, 10), value, "broker.fink.a", "sim", transform, "") == first
+    first = writer.value(value, "broker.fink.a", "sim", transform, "")
+    assert writer.value(value, "broker.anna.b", "sim", transform, "") is first
+    other = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(6)))
+    assert writer.value(other, "broker.fink.a", "sim", transform, "") != first
     assert [subject for subject, _ in registry.schemas] == ["broker.fink.a-value", "broker.anna.b-value"]
     assert set(registry.levels.values()) == {"NONE"}
     number, body = wire.unframe(first)
@@ -319,16 +320,24 @@ def test_an_alert_in_a_container_is_made_over_too(make_alert: Any) -> None:
     fastavro.writer(container, sim_alert_schema(), [make_alert(5)])
     registry, transform = Registry(), Transform(("cutoutScience",), (), (AddedField("score", "float"),))
     made = TransformWriter(cast("Any", registry)).value(
-        ("alerts.sim", 0, 1), container.getvalue(), "broker.fink.a", "sim", transform, '{"score": NaN}'
+        container.getvalue(), "broker.fink.a", "sim", transform, '{"score": NaN}'
     )
     alert = Codec(registry.schemas[0][1]).decode(wire.unframe(made)[1])
     assert "cutoutScience" not in alert
     assert math.isnan(alert["score"])
 
 
+def test_what_is_no_list_of_numbers_in_some_version_has_no_mean_there(make_alert: Any) -> None:
+    registry, transform = Registry(), Transform((), ("diaSource.ra", "prvDiaSources.band"))
+    value = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5)))
+    made = TransformWriter(cast("Any", registry)).value(value, "broker.fink.a", "sim", transform, "")
+    alert = Codec(registry.schemas[0][1]).decode(wire.unframe(made)[1])
+    assert (alert["diaSourceMeanRa"], alert["prvDiaSourcesMeanBand"]) == (None, None)
+
+
 def test_a_malformed_alert_is_not_made_over(make_alert: Any) -> None:
     value = wire.frame(SIM_ALERT_ID, SIM.encode(make_alert(5))[:-3])
     with pytest.raises(DecodeError):
         TransformWriter(cast("Any", Registry())).value(
-            ("alerts.sim", 0, 1), value, "broker.fink.a", "sim", Transform((), ("prvDiaSources.psfFlux",)), ""
+            value, "broker.fink.a", "sim", Transform((), ("prvDiaSources.psfFlux",)), ""
         )

@@ -15,7 +15,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from conftest import ROOT
 from directory.tests.page.browser import Browser
 from nightwire.core.accounting import discrepancies, read_accounts, send_to_dead_letters
 from nightwire.core.kafka import Writer, admin, headers_of, producer, read_to_end
@@ -24,11 +23,11 @@ from nightwire.schemas import records
 from nightwire.schemas.serving import TRIES
 from nightwire.schemas.topics import DEAD_LETTERS
 from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
+from portal.tests.looks import AXE, complaints, serious
 from portal.tests.sample import HOSTILE, SIM
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
-AXE = ROOT / "portal" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
 BRIGHT = "def keep(alert):\n    return alert.snr > 10 and alert.magnitude < 21\n"
 SQL = "snr > 10 AND magnitude < 21"
 
@@ -367,10 +366,7 @@ def test_axe_finds_nothing_serious(
     browser.visit(f"{site.served.url}{at}", width=1280, height=800)
     follow(browser, f"location.pathname === '{at}' && document.readyState === 'complete'")
     browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    browser.evaluate(AXE.read_text() + "; 0")
-    found = browser.evaluate("axe.run({resultTypes: ['violations']}).then(r => r.violations)")
-    serious = [one for one in found if one["impact"] in ("serious", "critical")]
-    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious] == []
+    assert serious(browser) == []
 
 
 @pytest.mark.chromium
@@ -442,6 +438,41 @@ def test_an_operator_replays_one_dead_letter_or_all_of_a_reason_once(site: Site,
     assert not [one for one in lines if one.startswith("dead-letters")]
 
 
+@pytest.mark.chromium
+def test_a_button_asks_first_and_a_page_sent_twice_replays_once(
+    site: Site, olga: httpx.Client, browser: Browser
+) -> None:
+    (number,) = buried(site, (f"{SIM}[0]@5", HOSTILE))
+    site.served.until(lambda: f">{number}</th>" in olga.get("/night").text, "the letter is shown")
+    browser.tell("Network.clearBrowserCookies")
+    enter(site, browser, "olga")
+    browser.visit(f"{site.served.url}/night", width=390, height=844)
+    rows = "[...document.querySelectorAll('#h-letters + div tbody tr')]"
+    row = f"{rows}.find(one => one.cells[0].textContent === '{number}')"
+    follow(browser, f"document.readyState === 'complete' && {row}")
+    button = f"{row}.querySelector('button[value=one]')"
+    assert browser.evaluate(f"{button}.checkVisibility()") is False
+    browser.evaluate(f"{row}.querySelector('td:last-child summary').click()")
+    assert browser.evaluate(f"[{button}.checkVisibility(), {button}.textContent]") == [
+        True,
+        f"Yes, send it to {SIM}",
+    ]
+    if AXE.is_file():
+        assert serious(browser) == []
+    browser.evaluate(f"{button}.click()")
+    follow(browser, "document.getElementById('done')?.textContent.includes('Replayed 1 dead letter.')")
+    assert browser.evaluate(f"{row}.cells[5].textContent") == "replayed"
+    browser.tell("Page.reload")  # the form goes once more
+    follow(browser, "document.getElementById('done')?.textContent.includes('Replayed 0 dead letters.')")
+    assert browser.evaluate("document.querySelector('#done .warning').textContent").startswith(
+        f"dead letter {number} was replayed before"
+    )
+    if AXE.is_file():
+        assert serious(browser) == []
+    assert copies(site, [number]) == [number]
+    browser.tell("Network.clearBrowserCookies")
+
+
 def test_who_may_not_account_for_it_replays_nothing(
     site: Site, ann: httpx.Client, olga: httpx.Client
 ) -> None:
@@ -463,16 +494,16 @@ def test_who_may_not_account_for_it_replays_nothing(
     assert copies(site, [number]) == [number]
 
 
-def enter(site: Site, browser: Browser) -> None:
-    """Sign in as Ann, unless she is."""
+def enter(site: Site, browser: Browser, name: str = "ann") -> None:
+    """Sign in, unless somebody is."""
     browser.events.clear()
     browser.visit(f"{site.served.url}/filters")
     follow(
         browser, "['/filters', '/sign-in'].includes(location.pathname) && document.readyState === 'complete'"
     )
     if browser.evaluate("location.pathname") == "/sign-in":
-        for name, text in (("name", "ann"), ("password", PASSWORDS["ann"])):
-            browser.evaluate(f"document.querySelector('[name={name}]').value = {json.dumps(text)}")
+        for field, text in (("name", name), ("password", PASSWORDS[name])):
+            browser.evaluate(f"document.querySelector('[name={field}]').value = {json.dumps(text)}")
         browser.evaluate("document.querySelector('form.card button').click()")
         follow(browser, "location.pathname === '/filters' && document.readyState === 'complete'")
 
@@ -493,9 +524,3 @@ def choose(browser: Browser, name: str, value: str) -> None:
 def press_button(browser: Browser, value: str) -> None:
     """Press the button that has a value."""
     browser.evaluate(f"document.querySelector('button[value={value}]').click()")
-
-
-def complaints(browser: Browser) -> list[str]:
-    """Return what pages did that they must not: errors, blocked sources, dialogs."""
-    named = ("Runtime.exceptionThrown", "Page.javascriptDialogOpening", "Log.entryAdded")
-    return [str(event) for event in browser.events if event[0] in named]

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import time
 from pathlib import Path
 from urllib.parse import quote
@@ -11,15 +10,17 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import ROOT
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.stack import free_port
+from nightwire.portal.skymaps import Skymaps
+from portal.tests.looks import AXE, complaints, serious
 from portal.tests.sample import HOSTILE, SIM, Served, message, serving, sim_alert
+from portal.tests.skymaps.maps import multi_order
+from portal.tests.skymaps.test_skymaps import gravitational_wave, hosting
 
 pytestmark = pytest.mark.chromium
 
-AXE = ROOT / "portal" / "assets" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = {
     "live": (
         "/",
@@ -38,15 +39,6 @@ PAGES = {
 CONTRAST = {"runOnly": ["color-contrast"]}
 """What a theme changes."""
 LOADED = "document.readyState === 'complete' && location.href !== 'about:blank'"
-
-
-def complaints(browser: Browser) -> list[str]:
-    """Return what the page itself did that it must not: errors, blocked sources, dialogs."""
-    named = ("Runtime.exceptionThrown", "Page.javascriptDialogOpening", "Log.entryAdded")
-    found = [str(event) for event in browser.events if event[0] in named]
-    # the page that is lost; tests that make networks; WebGL without a graphics card
-    fine = ("404 (Not Found)", "ERR_NETWORK_CHANGED", "GPU stall")
-    return [one for one in found if not any(text in one for text in fine)]
 
 
 def visit(browser: Browser, served: Served, name: str, **how: int) -> None:
@@ -79,15 +71,10 @@ def test_each_page_fits_and_does_nothing_else(
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_serious(browser: Browser, served: Served, name: str) -> None:
     visit(browser, served, name, width=1280, height=800)
-    browser.evaluate(AXE.read_text() + "; 0")
     for theme, rules in (("light", {}), ("dark", CONTRAST), ("night", CONTRAST)):
         browser.colours(dark=theme == "dark")
         browser.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-        options = json.dumps({"resultTypes": ["violations"], **rules})
-        found = browser.evaluate(f"axe.run({options}).then(r => r.violations)")
-        serious = [one for one in found if one["impact"] in ("serious", "critical")]
-        said = [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in serious]
-        assert (theme, said) == (theme, [])
+        assert (theme, serious(browser, **rules)) == (theme, [])
 
 
 @pytest.mark.axe
@@ -272,3 +259,32 @@ def test_what_is_hidden_is_not_seen(browser: Browser, served: Served) -> None:
     hidden = "[...document.querySelectorAll('[hidden]')]"
     assert browser.evaluate(f"{hidden}.length") > 1
     assert browser.evaluate(f"{hidden}.filter(one => getComputedStyle(one).display !== 'none').length") == 0
+
+
+def test_a_skymap_is_put_on_event_and_night_once_it_is_drawn(browser: Browser, bootstrap: str) -> None:
+    with hosting() as host, serving(bootstrap, skymaps=Skymaps([host.name])) as one:
+        host.files["/slow"] = 200, multi_order()
+        writer = Writer(producer(bootstrap))
+        writer.write("voevents", gravitational_wave(77, f"{host.url}/slow"), partition=0)
+        writer.flush()
+        ivorn = "ivo://gwnet/LVC#S77-1"
+        one.until(lambda: one.portal.recent.named("voevent", ivorn, ["voevents"]), "the event is read")
+        pages = [f"/object/voevent/{quote(ivorn, safe='')}", "/night"]
+        said = "[...document.querySelectorAll('[data-place]')].find(it => it.textContent.includes('deg²'))"
+        for at, (width, height) in zip(pages, ((1280, 800), (390, 844)), strict=True):
+            browser.visit("about:blank")
+            browser.events.clear()
+            browser.visit(one.url + at, width=width, height=height)
+            browser.wait(f"{LOADED} && document.querySelector('image')")
+            if not host.gate.is_set():
+                assert browser.evaluate("document.querySelector('image').href.baseVal") == ""
+                host.gate.set()
+            browser.wait(f"{said}?.querySelector('image').href.baseVal.endsWith('format=png')")
+            assert "90% within 362 deg²" in browser.evaluate(f"{said}.textContent")
+            drawn = f"fetch({said}.querySelector('image').href.baseVal).then(it => it.blob())"
+            assert browser.evaluate(f"{drawn}.then(createImageBitmap).then(it => it.width)") == 1600
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            asked = [one for one in complaints(browser) if "503 (Service Unavailable)" not in one]
+            assert asked == []
+            if AXE.is_file():
+                assert serious(browser) == []

@@ -97,11 +97,33 @@ def test_real_stamps_are_shown_or_refused(data: Path) -> None:
     assert shown
 
 
-def test_a_header_that_claims_a_polynomial_of_any_order_is_read_at_once() -> None:
-    unit = fits.open(io.BytesIO(GOOD))[0]
-    unit.header.update(
-        {"A_ORDER": 50_000, "B_ORDER": 50_000, "CTYPE1": "RA---TAN-SIP", "CTYPE2": "DEC--TAN-SIP"}
-    )
-    file = io.BytesIO()
-    unit.writeto(file)
-    assert orientation(Stamp("science", file.getvalue())) is not None
+def with_cards(*cards: str) -> bytes:
+    """Return a good file with more cards in its header."""
+    header = GOOD[: GOOD.index(b"END ".ljust(80))] + b"".join(one.ljust(80).encode() for one in cards)
+    header += b"END".ljust(80)
+    return header + b" " * (-len(header) % 2880) + GOOD[2880:]
+
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+HOSTILE_CARDS = {
+    "a polynomial of any order": ["A_ORDER =                50000", "B_ORDER =                50000"],
+    "the same a thousand times": ["A_ORDER =                    2"] * 20_000,
+    "axes by the million": ["WCSAXES =            999999999"],
+    "axes that wcslib writes past": [
+        f"CTYPE{axis}{other} = 'RA---TAN'" for axis in range(10, 100) for other in LETTERS
+    ],
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE_CARDS)
+def test_of_a_header_only_what_says_scale_and_north_is_read(what: str) -> None:
+    assert orientation(Stamp("science", with_cards(*HOSTILE_CARDS[what]))) is not None
+
+
+@pytest.mark.parametrize("card", ["NAXIS   =", "naxis= +", "HIERARCH naxis = 0"])
+def test_axes_without_number_are_not_counted(card: str) -> None:
+    lying = GOOD.replace(b"NAXIS   =                    2", (card + "999999999").ljust(30).encode())
+    assert lying != GOOD
+    assert orientation(Stamp("science", lying)) is None
+    with pytest.raises(StampError, match="more than 999 axes"):
+        picture("science", lying)

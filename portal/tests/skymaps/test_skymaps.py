@@ -201,6 +201,8 @@ def test_what_a_host_answers_is_drawn_or_refused_by_name(monkeypatch: pytest.Mon
         assert host.asked == ["/page", "/moved", "/large", "/lost", "/away"]
         assert said(skymaps, f"{host.url}/away")[0] == 503
         assert len(host.asked) == 5  # what is away is not asked again at once
+        again = {one.removeprefix(host.url): np.isfinite(skymaps._known[one].until) for one in skymaps._known}
+        assert again == dict.fromkeys(host.asked, True) | {"/page": False}
 
 
 @pytest.mark.parametrize(

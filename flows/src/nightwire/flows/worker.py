@@ -23,13 +23,22 @@ from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.outside import may_be_mailed
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
-from nightwire.flows.engine import Bridge, PartRunner, Plan, WayOut, compile_part, drop_leftovers, queues
+from nightwire.flows.engine import (
+    Bridge,
+    PartRunner,
+    Plan,
+    WayOut,
+    compile_part,
+    drop_leftovers,
+    made_by,
+    queues,
+)
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.flows.terminals.mail import ALLOWED
 from nightwire.schemas import SchemaRegistry
-from nightwire.schemas.topics import FLOWS, flow_state, settings
+from nightwire.schemas.topics import FLOWS, settings
 
 log = logging.getLogger("nightwire.flows")
 
@@ -43,6 +52,8 @@ AGAIN = 1.0
 """Time until a flow that cannot run is tried again: what it lacks may have come. [s]"""
 OPERATORS = frozenset({"bridge", "file"})
 """Kinds of stones that operators alone have; a database's address is theirs to say, too."""
+MAKING = frozenset({"window", "join", "transform"})
+"""Kinds of stones that make what has another schema."""
 MOST_STONES = 100
 """Most stones of all flows of an owner: a terminal is a thread."""
 MOST_TOPICS = 100
@@ -197,7 +208,10 @@ class Worker:
             ensure_topics(self.asked.endpoints.kafka, [settings(one) for one in sorted(missing)])
             topics |= missing
         ours = sorted({"", self.asked.name} & flow.places)
-        made = partial(compile_part, flow, version, types=types, topics=topics, registry=self.registry)
+        made = partial(
+            compile_part, flow, version,
+            types=types, topics=topics, registry=self.registry, owner=record.made_by,
+        )  # fmt: skip
         parts: dict[Key, Plan | Way] = {(flow.name, at): one for at in ours if (one := made(at)).topics}
         ways = (one for one in flow.stones.values() if one.about.outside and one.at in ours)
         known = {"owner": "" if operator else record.made_by}
@@ -319,8 +333,8 @@ def _needed(flow: Flow) -> Iterator[str]:
     yield from queues(flow)
     written = (one.options["topic"] for one in flow.stones.values() if one.kind == "topic")
     yield from (topic for topic in written if topic.startswith("broker."))  # others are not ours to make
-    if any(one.kind in {"window", "join"} for one in flow.stones.values()):
-        yield flow_state(flow.name)
+    if any(one.kind in MAKING for one in flow.stones.values()):
+        yield made_by(flow)
 
 
 class WorkerMetrics(Collector):

@@ -1,6 +1,7 @@
 """Stamps (cutouts): from FITS bytes to arrays, and from arrays to PNG."""
 
 import io
+import re
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
@@ -18,6 +19,9 @@ PICTURE_SIDE = 252
 
 MAX_SIZE = 64 << 20
 """Longest stamp after unpacking. [byte]  A few bytes of gzip can claim terabytes."""
+
+_CLAIMS = [re.compile(name + rb" *= *\+? *0*[1-9]\d{3}") for name in (b"NAXIS", b"TFIELDS")]
+"""Cards, as astropy reads them, that claim more than 999 axes or columns (FITS 4.0, 4.4.1)."""
 
 _EXTENSIONS = {b"SIMPLE  =": "fits", b"\xff\xd8\xff": "jpg", b"\x89PNG": "png", b"\x1f\x8b": "gz"}
 
@@ -140,12 +144,20 @@ def read_image(stamp: bytes) -> NDArray[Any]:
     Raises:
         StampError: *stamp* is cut off, or holds no image.
     """
+    if claims_too_much(stamp):
+        raise StampError("its header claims more than 999 axes or columns")
     try:
         return _first_image(stamp)
     except StampError:
         raise
     except Exception as error:  # astropy raises whatever the damage led to
         raise StampError(f"broken FITS: {error}") from error
+
+
+def claims_too_much(file: bytes) -> bool:
+    """Whether a FITS file claims so many axes or columns that astropy would count for minutes."""
+    upper = file.upper()
+    return any(one.search(upper) for one in _CLAIMS)
 
 
 def _first_image(stamp: bytes) -> NDArray[Any]:

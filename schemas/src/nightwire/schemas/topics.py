@@ -140,7 +140,7 @@ def flow_queue(flow: str, stone: str) -> str:
 
 
 def flow_state(flow: str) -> str:
-    """Return the topic that keeps what a flow's windows hold."""
+    """Return the topic that keeps what windows hold; its subject has the flow's schemas."""
     return f"flow-state.{check_name(flow)}"
 
 

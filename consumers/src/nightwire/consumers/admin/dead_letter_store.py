@@ -24,8 +24,8 @@ from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 PARTITION = (DEAD_LETTERS, 0)
 """The one partition of the topic."""
-MOST_ALIKE = 1000
-"""Most letters of one reason that go back at once."""
+MOST_ALIKE, NEAR = 1000, 10_000
+"""Most letters of one reason that go back at once, and how far before and after it they may lie."""
 
 
 class DeadLetterError(MendableError):
@@ -122,7 +122,9 @@ class DeadLetterStore:
             yield Replayed(letter.number, _send(writer, letter, topic))
 
     def send_back(self, number: int, *, alike: bool = False) -> SentBack:
-        """Replay that letter; *alike*: all of its reason that were not replayed, the oldest 1,000.
+        """Replay that letter; *alike*: those of its reason that were not replayed, too.
+
+        They are the oldest `MOST_ALIKE` among the `NEAR` letters before it and as many after it.
 
         One that cannot go back keeps no other from it.
 
@@ -166,8 +168,10 @@ class DeadLetterStore:
                 refused.append(f"dead letter {one.number}: {error.args[0].str()}")
 
     def _alike(self, letter: DeadLetter, replayed: set[int]) -> list[DeadLetter]:
-        """Return the letters of the reason of *letter* that were not replayed, oldest first."""
-        found = (one for one in self._read(*self._held()) if one.reason == letter.reason)
+        """Return those near *letter*, of its reason, that were not replayed, oldest first."""
+        first, end = self._held()
+        near = self._read(max(first, letter.number - NEAR), min(end, letter.number + NEAR + 1))
+        found = (one for one in near if one.reason == letter.reason)
         return list(islice((one for one in found if one.number not in replayed), MOST_ALIKE))
 
     def _check_topics(self, topics: Sequence[str]) -> None:

@@ -83,7 +83,9 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
 @dead_letters.command()
 @click.argument("numbers", nargs=-1, required=True, type=click.IntRange(0), metavar="N...")
 @click.option("--again", is_flag=True, help="Send a letter that was replayed before once more.")
-@click.option("--alike", is_flag=True, help="And the others of its reason that were not replayed.")
+@click.option(
+    "--alike", is_flag=True, help="And 1,000 others of its reason, among the 10,000 before and after it."
+)
 @bootstrap_option
 def replay(numbers: tuple[int, ...], again: bool, alike: bool, bootstrap: str | None) -> None:
     """Send letters back to the topics they came from, with their key and headers.

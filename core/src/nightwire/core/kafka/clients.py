@@ -229,9 +229,32 @@ def consumer(
         principal(bootstrap) if client is None else client.get("sasl.username", "")
     )
     told = _telling(on_error) | dict(known)
-    return Consumer(
+    return RaisingConsumer(
         CONSUMER | told | {"bootstrap.servers": bootstrap, "group.id": group} | _dotted(overrides)
     )
+
+
+class RaisingConsumer(Consumer):
+    """A consumer that raises what its callbacks of a rebalance raise.
+
+    confluent-kafka gives an error of its own calls within them as a `KafkaError`, which is no
+    exception: nothing catches it, and a thread ends of it without a word.
+    """
+
+    def subscribe(self, *topics: Any, **callbacks: Any) -> None:
+        """Subscribe to *topics*; *callbacks* as `Consumer.subscribe` takes them."""
+        given: dict[str, Any] = {name: _raising(one) for name, one in callbacks.items()}
+        super().subscribe(*topics, **given)
+
+
+def _raising(callback: Callable[..., None]) -> Callable[..., None]:
+    def called(*given: Any) -> None:
+        try:
+            callback(*given)
+        except Exception:  # noqa: TRY203  (caught once, it is an exception)
+            raise
+
+    return called
 
 
 def _telling(on_error: Callable[[], None]) -> dict[str, Any]:

@@ -5,9 +5,8 @@ without a sandbox.
 """
 
 import re
-from functools import lru_cache
 
-from nightwire.filters.admission import compile_apart
+from nightwire.filters.admission import compile_function
 from nightwire.filters.language import FilterError, Program
 
 LONGEST = 4 << 10
@@ -26,17 +25,7 @@ def handler_of(text: str, survey: str) -> str | Program:
     functions = re.findall(r"^def (\w+)", text, re.MULTILINE)
     if not functions:
         return text
-    found = _compiled(text, functions[-1], survey)
-    if isinstance(found, Program):
-        return found
-    raise FilterError(*found)
-
-
-@lru_cache(1000)
-def _compiled(source: str, entry: str, survey: str) -> Program | tuple[str, ...]:
-    asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": ""}
-    try:
-        found = compile_apart(asked)
-    except FilterError as error:
-        return tuple(error.reasons)
-    return found.program or (*found.remarks, UNCOMPILED)
+    found = compile_function(text, functions[-1], survey)
+    if found.program is None:
+        raise FilterError(*found.remarks, UNCOMPILED)
+    return found.program

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from nightwire.core.congestion import Reduction
 from nightwire.core.datagrams import Worth, worth_of
+from nightwire.core.presence import ArchiveClient
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
@@ -28,7 +29,7 @@ from nightwire.directory.mediator.slow_link import SlowLinkSession
 from nightwire.directory.mediator.stamps import AlertFetcher, picture
 from nightwire.filters.language import FilterError
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
-from nightwire.schemas.serving import RefusedError, Token, body_of
+from nightwire.schemas.serving import Login, RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
 
 SLICE = 0.25
@@ -54,13 +55,17 @@ class Mediator:
         bootstrap: Kafka's address.
         registry: The schema registry's; empty where there is none.
         collected: Where its counters go.
+        archive: The archive's URL; empty where there is none.
 
     Attributes:
         ending: Whether the process is about to end: waits and streams end, too.
     """
 
-    def __init__(self, bootstrap: str, registry: str, collected: CollectorRegistry) -> None:
+    def __init__(
+        self, bootstrap: str, registry: str, collected: CollectorRegistry, archive: str = ""
+    ) -> None:
         self._bootstrap, self._decoder = bootstrap, AlertDecoder(SchemaRegistry(registry or None))
+        self._archive = archive
         self._sessions = Pool[Session](SESSIONS, SESSIONS_OF_ONE)
         self._publishers = Pool[Publisher](PUBLISHERS, 1)
         self._fetchers = Pool[AlertFetcher](FETCHERS, FETCHERS_OF_ONE)
@@ -114,7 +119,14 @@ class Mediator:
             handler=Reduction(self._decoder, question.rank, self._worth(question)),
             count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
             share=self._sessions.share,
+            archive=self._past(question.topic, who),
         )
+
+    def _past(self, topic: str, who: Who) -> ArchiveClient | None:
+        """Return what asks the archive, as *who*; None where it has nothing of *topic*."""
+        if not (self._archive and topic.startswith("alerts.")):
+            return None
+        return ArchiveClient(self._archive, (who.name, who.password) if isinstance(who, Login) else None)
 
     def _worth(self, question: Asked) -> Worth | None:
         if not question.first:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from httpx import HTTPError, HTTPStatusError
 
 from nightwire.core.congestion import (
     Batch,
@@ -31,6 +32,7 @@ from nightwire.core.kafka import (
     ensure_topics,
     watermarks,
 )
+from nightwire.core.presence import ArchiveClient
 from nightwire.directory.mediator.entering import TIMEOUT, refusal
 from nightwire.directory.mediator.keeping import Keeper
 from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
@@ -56,6 +58,10 @@ END = 1 << 63
 """Behind every offset."""
 LONGER = 60.0
 """A session that has answered is kept for so much longer than others: its link is slow. [s]"""
+ARCHIVED = 10_000_000
+"""So many alerts before the oldest in Kafka may follow from the archive."""
+SERVER_ERROR = 500
+"""The least status of HTTP that says that a server cannot answer now."""
 EXPIRE = 10.0
 """Time between two looks for what Kafka has forgotten of what is owed. [s]"""
 
@@ -74,6 +80,7 @@ class SlowLinkSession(Session):
         handler: Makes less of a batch.
         count: Is called with what records became, and how many.
         share: Returns its share of so many bytes for all sessions.
+        archive: Has what Kafka has forgotten; None where nothing has.
     """
 
     MORE: Mapping[str, Any] = {"enable.partition.eof": True}
@@ -89,8 +96,9 @@ class SlowLinkSession(Session):
         handler: Handler,
         count: Callable[[str, int], None],
         share: Callable[[int], int],
+        archive: ArchiveClient | None = None,
     ) -> None:
-        self._count, self._share = count, share
+        self._count, self._share, self._archive = count, share, archive
         self._link = Link(Ladder(limit), handler)
         self._keeper = Keeper(bootstrap, group, topic)
         self._fetcher = RecordFetcher(bootstrap, client)
@@ -175,6 +183,8 @@ class SlowLinkSession(Session):
         """Leave Kafka."""
         super().close()
         self._fetcher.close()
+        if self._archive is not None:
+            self._archive.close()
 
     def _settle(self, after: Cursor, paid: Paid) -> None:
         """Note that the last answer was delivered, if *after* and *paid* say so."""
@@ -246,12 +256,32 @@ class SlowLinkSession(Session):
         return self._link.following(wanted, found, live) if found else live
 
     def _fetched(self, here: Partition, wanted: range) -> list[Message]:
-        found = self._fetcher.fetch(here, wanted)
+        low = wanted.start if self._archive is None else watermarks(self._consumer, *here).low
+        found = self._archived(here, range(wanted.start, min(low, wanted.stop)))
+        if low < wanted.stop:
+            found += self._fetcher.fetch(here, range(max(low, wanted.start), wanted.stop))
         there = {place_of(one)[1] for one in found}
         for offset in (gone := [one for one in wanted if one not in there]):
             self._link.owed.pay(here, offset)
         self._note_expired(here, gone)
         return found
+
+    def _archived(self, here: Partition, wanted: range) -> list[Message]:
+        """Return what the archive has of what Kafka has forgotten.
+
+        Raises:
+            MissingError: The archive does not answer: it is asked again.
+        """
+        if self._archive is None or not wanted:
+            return []
+        try:
+            return self._archive.records(here, wanted)[0]
+        except HTTPError as error:
+            status = error.response.status_code if isinstance(error, HTTPStatusError) else SERVER_ERROR
+            if status >= SERVER_ERROR:
+                raise MissingError(f"the archive does not answer: {error}") from error
+            log.warning("group %s: the archive gives nothing of %s: %s", self.group, here[0], error)
+            return []
 
     def _expire(self) -> None:
         """Owe no more what Kafka has forgotten: so a link that never recovers owes no more."""
@@ -260,8 +290,8 @@ class SlowLinkSession(Session):
         self._looked = time.monotonic()
         for partition in self._answered:
             here = (self.topic, partition)
-            low = watermarks(self._consumer, *here).low
-            self._note_expired(here, self._link.owed.drop(here, range(low)))
+            low = watermarks(self._consumer, *here).low - (ARCHIVED if self._archive else 0)
+            self._note_expired(here, self._link.owed.drop(here, range(max(0, low))))
 
     def _note_expired(self, here: Partition, offsets: list[int]) -> None:
         if offsets:

@@ -110,7 +110,7 @@ def doors(
         ["path", "status"],
         registry=collected,
     )
-    mediator = Mediator(kafka, settings.where.schema_registry or "", collected)
+    mediator = Mediator(kafka, settings.where.schema_registry or "", collected, settings.where.archive or "")
     inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
     outside = replace(inside, gate=Gate(access, open=False))
     servers = [plain_server(application(inside, answered), settings.host, settings.port)]

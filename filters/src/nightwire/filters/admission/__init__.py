@@ -6,8 +6,16 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.admission.sources import SourceChecker
-    from nightwire.filters.admission.text_process import compile_apart
+    from nightwire.filters.admission.text_process import compile_function
+    from nightwire.filters.admission.transform_check import shape_mismatches
 
-__all__ = ["SourceChecker", "compile_apart"]
+__all__ = ["SourceChecker", "compile_function", "shape_mismatches"]
 
-__getattr__ = on_demand(__name__, {"SourceChecker": "sources", "compile_apart": "text_process"})
+__getattr__ = on_demand(
+    __name__,
+    {
+        "SourceChecker": "sources",
+        "compile_function": "text_process",
+        "shape_mismatches": "transform_check",
+    },
+)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from nightwire.filters.language import AskedFields, FilterError, Program
@@ -39,11 +40,16 @@ TOO_MUCH = (
 )
 
 
+class CompilerBusyError(FilterError):
+    """The machine had no time for the compiler: the same text may be compiled later."""
+
+
 def compile_apart(request: Mapping[str, Any]) -> Compilation:
     """Return the compilation of *request*, made in a process of its own.
 
     Raises:
         FilterError: It is no filter, or more than the limits allow.
+        CompilerBusyError: Ask again later.
     """
     asked = json.dumps({part: request[part] for part in PARTS}).encode()
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}
@@ -52,10 +58,39 @@ def compile_apart(request: Mapping[str, Any]) -> Compilation:
             COMMAND, input=asked, capture_output=True, timeout=WALL_S, env=environment, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise FilterError(f"this text was not compiled within {WALL_S:g} s") from error
+        raise CompilerBusyError(f"this text was not compiled within {WALL_S:g} s") from error
     if done.returncode:
         raise FilterError(TOO_MUCH)
     return _loaded(json.loads(done.stdout))
+
+
+def compile_function(source: str, entry: str, survey: str, transform: str = "") -> Compilation:
+    """Return the compilation of a text of Python; the same text is read once.
+
+    Args:
+        source: The text.
+        entry: Its function.
+        survey: Whose alerts.
+        transform: The function that computes what is added; empty for none.
+
+    Raises:
+        FilterError: It is no filter, or more than the limits allow; the reasons name its lines.
+    """
+    found = _outcome(source, entry, survey, transform)
+    if isinstance(found, Compilation):
+        return found
+    raise FilterError(*found)
+
+
+@lru_cache(1000)
+def _outcome(source: str, entry: str, survey: str, transform: str) -> Compilation | tuple[str, ...]:
+    asked = {"language": "python", "source": source, "entry": entry, "survey": survey, "transform": transform}
+    try:
+        return compile_apart(asked)
+    except CompilerBusyError:
+        raise  # which is not kept, unlike all other refusals
+    except FilterError as error:
+        return tuple(error.reasons)
 
 
 def _loaded(answer: Mapping[str, Any]) -> Compilation:

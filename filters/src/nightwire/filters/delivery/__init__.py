@@ -6,8 +6,15 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.delivery.overflow import read_overflow
-    from nightwire.filters.delivery.transform_writer import TransformWriter
+    from nightwire.filters.delivery.transform_writer import TransformWriter, register_derived
 
-__all__ = ["TransformWriter", "read_overflow"]
+__all__ = ["TransformWriter", "read_overflow", "register_derived"]
 
-__getattr__ = on_demand(__name__, {"TransformWriter": "transform_writer", "read_overflow": "overflow"})
+__getattr__ = on_demand(
+    __name__,
+    {
+        "TransformWriter": "transform_writer",
+        "read_overflow": "overflow",
+        "register_derived": "transform_writer",
+    },
+)

@@ -153,7 +153,7 @@ class Delivery:
         if self.transform_writer is None:
             raise RuntimeError(f"{passed.key} is a transform, and has no schema registry to be sent with")
         return self.transform_writer.value(
-            alert.position, value, decision.topic(passed.key), alert.survey, transform, passed.added
+            value, decision.topic(passed.key), alert.survey, transform, passed.added
         )
 
     def _noted(self, key: str, came: int, message: Message) -> None:

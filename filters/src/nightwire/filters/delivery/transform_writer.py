@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nightwire.filters.model.offsets import RecordPosition
 from nightwire.filters.model.transform import Transform, count_name, mean, mean_name
 from nightwire.schemas import Codec, SchemaRegistry, derived_schema, kept_fields, survey, wire
 
@@ -44,10 +43,22 @@ class TransformPlan:
         found: dict[str, Any] = {}
         for path in there:
             array, _, name = path.rpartition(".")
-            records = _at(alert, array)
+            there_are = _at(alert, array)
+            records = there_are if isinstance(there_are, list) else None  # none in this version
             found[count_name(path)] = None if records is None else len(records)
             found[mean_name(path)] = mean((one[name] for one in records or ()), self.means[path])
         return found
+
+
+def register_derived(registry: SchemaRegistry, topic: str, schema: Mapping[str, Any]) -> int:
+    """Return the id of a schema of what is made of a survey's alerts, and written to *topic*.
+
+    Any may follow any: what the survey changes is not ours to refuse.
+    """
+    subject = f"{topic}-value"
+    if registry.compatibility(subject) != "NONE":
+        registry.set_compatibility("NONE", subject)
+    return registry.register(subject, schema)
 
 
 def open_transform_writer(registry: str, cache: Path) -> "TransformWriter":
@@ -66,16 +77,13 @@ class TransformWriter:
     registry: SchemaRegistry
     _plans: dict[tuple[Any, ...], TransformPlan] = field(default_factory=dict)
     _contained: dict[str, Codec] = field(default_factory=dict)
-    _last: tuple[RecordPosition | None, dict[tuple[int, str], bytes]] = (None, {})
+    _last: tuple[bytes, dict[tuple[int, str], bytes]] = (b"", {})
 
-    def value(
-        self, position: RecordPosition, value: bytes, topic: str, name: str, transform: Transform, added: str
-    ) -> bytes:
+    def value(self, value: bytes, topic: str, name: str, transform: Transform, added: str) -> bytes:
         """Return the message that a transform sends for an alert.
 
         Args:
-            position: The alert's.
-            value: Its message.
+            value: The alert's message.
             topic: To which it is sent.
             name: Its survey.
             transform: What becomes of it.
@@ -85,8 +93,8 @@ class TransformWriter:
             DecodeError: The alert is malformed.
             RegistryAwayError: The registry was away.
         """
-        if self._last[0] != position:
-            self._last = position, {}
+        if self._last[0] != value:
+            self._last = value, {}
         made, (plan, body) = self._last[1], self._plan(value, topic, name, transform)
         if (plan.schema_id, added) not in made:
             made[plan.schema_id, added] = plan.value(body, json.loads(added) if added else {})
@@ -113,11 +121,7 @@ class TransformWriter:
 
     def _made(self, written: Codec, topic: str, name: str, transform: Transform) -> TransformPlan:
         schema = derived_schema(written.schema, transform.drop, transform.fields())
-        subject = f"{topic}-value"
-        # what the survey changes is not ours to refuse
-        if self.registry.compatibility(subject) != "NONE":
-            self.registry.set_compatibility("NONE", subject)
-        number = self.registry.register(subject, schema)
+        number = register_derived(self.registry, topic, schema)
         displaced = [one["name"] for one in transform.fields() if written.has(one["name"])]
         left_out = [*transform.drop, *displaced]
         kept = kept_fields(written.schema, left_out) if left_out else None

@@ -31,6 +31,9 @@ KEYWORDS = frozenset(
     }
 )
 
+ALERT = "alert"
+"""Before a name: a field of the alert itself, such as a transform adds."""
+
 MAX_CONDITION = 2_500_000
 """Longest condition accepted. [character]"""
 
@@ -285,6 +288,8 @@ class _Parser:
             if self._token.kind not in ("name", "keyword"):
                 raise self._error("the name of a field is expected")
             parts.append(self._next().text)
+        if parts[0] == ALERT and len(parts) > 1:
+            return self._build.leaf("sql.field", ".".join(parts[1:]))
         path = ".".join(parts)
         if "." not in path and path not in CANONICAL:
             if self._source is None:

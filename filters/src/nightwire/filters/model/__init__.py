@@ -6,16 +6,30 @@ from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
     from nightwire.filters.model.compilation import Compilation, compile_request
-    from nightwire.filters.model.transform import Transform, light_form
+    from nightwire.filters.model.text_facts import load_facts, matches_named
+    from nightwire.filters.model.transform import AddedField, Transform, light_form, parse_added
 
-__all__ = ["Compilation", "Transform", "compile_request", "light_form"]
+__all__ = [
+    "AddedField",
+    "Compilation",
+    "Transform",
+    "compile_request",
+    "light_form",
+    "load_facts",
+    "matches_named",
+    "parse_added",
+]
 
 __getattr__ = on_demand(
     __name__,
     {
+        "AddedField": "transform",
         "Compilation": "compilation",
         "Transform": "transform",
         "compile_request": "compilation",
         "light_form": "transform",
+        "load_facts": "text_facts",
+        "matches_named": "text_facts",
+        "parse_added": "transform",
     },
 )

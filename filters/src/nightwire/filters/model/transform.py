@@ -112,7 +112,7 @@ def declared_fields(source: str) -> tuple[AddedField, ...]:
     for node in ast.parse(source).body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(keys=keys, values=values)):
-                if name == DECLARED:
+                if name == DECLARED and keys:
                     return tuple(map(_added, keys, values))
     raise FilterError(
         f'a transform declares what it adds, as {DECLARED} = {{"score": float, "label": (str, "what")}}; '
@@ -144,10 +144,9 @@ def parse_added(adds: Sequence[AddedField], text: str) -> dict[str, Any] | str:
 
 
 def mean(values: Iterable[Any], absent: Collection[float] = ()) -> float | None:
-    """Return the mean of *values* that are finite and not *absent*; None where there are none."""
-    finite = [
-        float(value) for value in values if value is not None and math.isfinite(value) and value not in absent
-    ]
+    """Return the mean of those *values* that are finite numbers, not *absent*; None for none."""
+    numbers = (value for value in values if isinstance(value, int | float))
+    finite = [float(value) for value in numbers if math.isfinite(value) and value not in absent]
     return math.fsum(finite) / len(finite) if finite else None
 
 

@@ -3,7 +3,7 @@
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.leftovers import drop_leftovers, purge, waiting
 from nightwire.flows.engine.part import PartRunner
-from nightwire.flows.engine.plan import Plan, compile_part, queues
+from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
 from nightwire.flows.engine.way_out import WayOut
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "WayOut",
     "compile_part",
     "drop_leftovers",
+    "made_by",
     "purge",
     "queues",
     "waiting",

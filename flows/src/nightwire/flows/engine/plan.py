@@ -7,13 +7,13 @@ from typing import Any
 from confluent_kafka import Message
 
 from nightwire.core.kafka import MAX_MESSAGE
-from nightwire.filters.delivery import TransformWriter
+from nightwire.filters.delivery import TransformWriter, register_derived
 from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.engine.stones import Sorter, SplitRunner, TransformRunner
+from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, TransformRunner, contained
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.model import (
@@ -28,6 +28,7 @@ from nightwire.flows.model import (
     transform_of,
 )
 from nightwire.schemas import AlertDecoder, SchemaRegistry, survey
+from nightwire.schemas.topics import flow_state
 
 LARGEST = MAX_MESSAGE - (1 << 10)
 """Longest event that is written: our own headers and Kafka's frame are beside it. [byte]"""
@@ -167,6 +168,7 @@ def compile_part(
     types: Mapping[Edge, EventType],
     topics: Collection[str],
     registry: SchemaRegistry,
+    owner: str = "",
 ) -> Plan:
     """Return what part *at* of *flow* does.
 
@@ -180,18 +182,29 @@ def compile_part(
         types: What goes along its edges.
         topics: Names of those that there are, queues among them.
         registry: Knows schemas, and gives ids to new ones.
+        owner: Who made it: functions of one owner share a sandbox, of two owners never.
 
     Raises:
         FilterError: A condition is none.
         SchemaError: A schema cannot be registered.
     """
-    runners = {one.name: _runner(flow, one, types, registry) for one in inside(flow, at)}
+    runners = {one.name: _runner(flow, one, types, registry, owner) for one in inside(flow, at)}
     sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
     waiting = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
     return Plan(flow, version, at, sources | waiting, runners)
 
 
-def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry) -> Runner:
+def made_by(flow: Flow) -> str:
+    """Return the topic under whose name schemas of what stones make are registered.
+
+    It is there: where Kafka asks for passwords, the registry asks who may write it.
+    """
+    return flow_state(flow.name)
+
+
+def _runner(
+    flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry: SchemaRegistry, owner: str
+) -> Runner:
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
@@ -201,12 +214,13 @@ def _runner(flow: Flow, stone: Stone, types: Mapping[Edge, EventType], registry:
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return Sorter(conditions, ELSE, decoder, of)
         case "transform":
-            return TransformRunner(
-                transform_of(stone, of), of, flow.queue(stone.name), TransformWriter(registry)
-            )
+            transform, name = transform_of(stone, of), f"{flow.name}.{stone.name}"
+            source = stone.options.get("python")
+            function = Function(contained(owner), owner, name, source, transform.adds) if source else None
+            return TransformRunner(transform, of, made_by(flow), TransformWriter(registry), function)
         case "window" | "join":
             made = JOIN_SCHEMA if stone.kind == "join" else WINDOW_SCHEMA
-            number = registry.register(f"{flow.queue(stone.name)}-{stone.kind}-value", made)
+            number = register_derived(registry, made_by(flow), made)
             kept = (flow.name, stone, survey(of), decoder, number)
             if stone.kind == "window":
                 return WindowRunner(*kept)

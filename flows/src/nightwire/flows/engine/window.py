@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nightwire.core.kafka import TopicPartition
 from nightwire.flows.engine.events import Event, Origin, Outcome
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.model import MOST_HELD, seconds
+from nightwire.flows.model import MOST_HELD, field_of, seconds
 from nightwire.schemas import Codec, wire
 
 DAY = 86_400.0  # [s]
@@ -76,7 +76,11 @@ class WindowRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         options = self.stone.options
         self._within = seconds(options["within"]) / DAY
-        self._names = (options.get("by", "object_id"), "mjd_tai", options.get("value", "mjd_tai"), "id")
+        by, value = (
+            field_of(options.get(key, usual), self.survey.name)
+            for key, usual in (("by", "object_id"), ("value", "mjd_tai"))
+        )
+        self._names = (by, "mjd_tai", value, "id")
         self._codec = Codec(EVENT_SCHEMA)
 
     @property
@@ -150,8 +154,9 @@ class WindowRunner(Keeper[Held]):
                 yield event, "", row
                 continue
             key, time, value, alert = row
-            if key is None or not all(map(_is_number, (time, value))):
-                yield event, "", f"no {self._names[0]}, time or number {self._names[2]} in it"
+            there = (key is not None, _is_number(time), _is_number(value))
+            if lacking := [name for name, has in zip(self._names, there, strict=False) if not has]:
+                yield event, "", f"no {' and no '.join(dict.fromkeys(lacking))} in it, or no number"
             elif event.written and time > event.written / DAY / 1000 + UNIX_EPOCH + AHEAD:
                 # it would close the object's window to all that come before that time
                 yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"

@@ -1,18 +1,29 @@
 """Flows as values: text, graph, types of edges."""
 
-from nightwire.flows.model.check import KEPT, MOST_HELD, EventType, check, router_conditions, transform_of
+from nightwire.flows.model.check import (
+    KEPT,
+    MOST_HELD,
+    EventType,
+    check,
+    field_of,
+    router_conditions,
+    transform_of,
+)
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import compiled
+from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, compiled, computed
 from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [
     "ALERTS",
+    "COMPUTE",
     "ELSE",
     "ENDS",
+    "EVERY",
     "KEPT",
     "KINDS",
     "MOST_HELD",
+    "PASSES",
     "RETURNS",
     "Edge",
     "EventType",
@@ -22,6 +33,8 @@ __all__ = [
     "Stone",
     "check",
     "compiled",
+    "computed",
+    "field_of",
     "parse",
     "router_conditions",
     "seconds",

@@ -6,20 +6,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.filters.admission import shape_mismatches
 from nightwire.filters.language import FilterError, Program, compile_sql, missing_names, schema_names
-from nightwire.filters.model import Transform, light_form
+from nightwire.filters.model import Compilation, Transform, light_form, load_facts, matches_named
 from nightwire.flows.model.flow import ELSE, TEXT, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import compiled
+from nightwire.flows.model.functions import compiled, computed
 from nightwire.flows.model.kinds import ALERTS, JOINS, RETURNS, VOEVENTS, WINDOWS, seconds
-from nightwire.schemas import SchemaError, derived_schema, meant, surveys
+from nightwire.schemas import Codec, SchemaError, derived_schema, meant, surveys
 from nightwire.schemas.topics import COMPACTED, DEAD_LETTERS, NameError_, settings
 from nightwire.schemas.topics import VOEVENTS as VOEVENTS_TOPIC
 
 Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 """The known schemas of a survey's alerts, the newest first."""
 
-ONE_LINE = re.compile(r"^line 1: ")
-LINE = re.compile(r"^line (\d+)")
+NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
+FIELD = re.compile(r"[\w.]+")
+LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
 """Topics that are no flow's to write."""
@@ -50,11 +52,22 @@ def router_conditions(stone: Stone) -> dict[str, str]:
     return {str(value): f"{by} = {quoted(value)}" for value in stone.options["values"]}
 
 
+def field_of(name: str, survey: str) -> str:
+    """Return the path, or the canonical name, of the field that *name* is in a condition."""
+    return next(iter(compile_sql(f"{name} IS NULL", survey).names))
+
+
 def transform_of(stone: Stone, survey: str) -> Transform:
-    """Return what a stone makes of alerts of *survey*."""
+    """Return what a stone makes of alerts of *survey*.
+
+    Raises:
+        FilterError: Its function is none.
+    """
     usual = light_form(survey) if stone.options.get("lite") else {"drop": [], "means": []}
     drop, means = ((*stone.options.get(name, ()), *usual[name]) for name in ("drop", "means"))
-    return Transform(tuple(drop), tuple(means))
+    source = stone.options.get("python")
+    adds = load_facts(computed(source, survey).facts).adds if source is not None else ()
+    return Transform(tuple(drop), tuple(means), adds)
 
 
 def check(
@@ -103,7 +116,8 @@ def _given(source: Source, schemas: Schemas) -> EventType:
 def _unknown_topics(flow: Flow, topics: Collection[str]) -> Iterator[str]:
     for source in flow.sources.values():
         if source.topic not in topics:
-            yield f"line {source.line('topic')}: no topic {source.topic}{meant(source.topic, topics)}"
+            near = meant(source.topic, topics) or "; `nightwire topics` lists those that there are"
+            yield f"line {source.line('topic')}: no topic {source.topic}{near}"
     for stone in flow.stones.values():
         topic = stone.options.get("topic", "")
         if stone.kind not in {"topic", "bridge"}:
@@ -163,18 +177,18 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
     alerts = [one for one in given if one.kind == ALERTS and one.survey]
     for key, text in _conditions(stone):
         for one in alerts:
-            yield from (
-                f"line {stone.lines.get(key, line)}: {ONE_LINE.sub('', why)}" for why in _faults(text, one)
-            )
+            yield from (_moved(why, stone, key) for why in _faults(text, one))
     for one in alerts if "python" in stone.options else ():
-        begin = stone.lines.get(f"python{TEXT}", stone.lines.get("python", line))
-        yield from (_moved(why, begin) for why in _faults(stone.options["python"], one, python=True))
+        yield from (_moved(why, stone, "python") for why in _function_faults(stone, one))
 
 
-def _moved(why: str, begin: int) -> str:
-    """Return *why*, said of a text that begins at line *begin*, with the line of the whole."""
+def _moved(why: str, stone: Stone, key: str) -> str:
+    """Return *why*, said of the text of *key* with its own line or none, with that of the file."""
+    begin = stone.lines.get(f"{key}{TEXT}", stone.lines.get(key, stone.lines.get("from", 1)))
     found = LINE.match(why)
-    return f"line {begin + int(found[1]) - 1}{why[found.end() :]}" if found else f"line {begin}: {why}"
+    number, column = (int(found[1]), found[2]) if found else (1, None)
+    place = f"character {column}: " if column else ""
+    return f"line {begin + number - 1}: {place}{why[found.end() :] if found else why}"
 
 
 def _is_known(given: EventType) -> bool:
@@ -193,12 +207,39 @@ def _conditions(stone: Stone) -> Iterator[tuple[str, str]]:
         )
 
 
-def _faults(text: str, given: EventType, *, python: bool = False) -> list[str]:
+def _faults(text: str, given: EventType) -> list[str]:
     try:
-        program: Program = compiled(text, given.survey) if python else compile_sql(text, given.survey)
-        return missing_names(program, given.survey, given.schemas)
+        return _misfits_of(compile_sql(text, given.survey), given)
     except FilterError as error:
         return [str(one) for one in error.reasons]
+
+
+def _function_faults(stone: Stone, given: EventType) -> list[str]:
+    """Return why the function of *stone* does not fit what comes, with its own lines."""
+    source = stone.options["python"]
+    try:
+        if stone.kind == "filter":
+            return _misfits_of(compiled(source, given.survey), given)
+        found = computed(source, given.survey)
+    except FilterError as error:
+        return [str(one) for one in error.reasons]
+    unknown = missing_names(found.asked, given.survey, given.schemas)
+    return [*unknown, *_misfits_of_added(stone, found, given)]
+
+
+def _misfits_of(program: Program, given: EventType) -> list[str]:
+    catalogues = [NO_CATALOGUES] if matches_named(program.names) else []
+    return catalogues or missing_names(program, given.survey, given.schemas)
+
+
+def _misfits_of_added(stone: Stone, found: Compilation, given: EventType) -> Iterator[str]:
+    facts, dropped = load_facts(found.facts), stone.options.get("drop", ())
+    if facts.matches:
+        yield NO_CATALOGUES
+    names = [schema_names(schema) for schema in given.schemas]
+    for one in facts.adds:
+        if one.name not in dropped and any(known.has(one.name) for known in names):
+            yield f'{one.name} is a field of these alerts: call it otherwise, or drop = ["{one.name}"] too'
 
 
 def _wrong_options(stone: Stone, given: EventType) -> Iterator[str]:
@@ -232,6 +273,9 @@ def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
     options = stone.options
     if options["function"] != "count" and "value" not in options:
         yield "function", f"a {options['function']} needs value: of which field"
+    for key in ("by", "value"):
+        if FIELD.fullmatch(options.get(key, "x")) is None:
+            yield key, f"{key} = {options[key]!r} is no name of a field"
     if seconds(options["within"]) > DAY:
         yield "within", "within is longer than a day"
     if "above" in options and "below" in options:
@@ -259,16 +303,15 @@ def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
-    """Yield the fields that a transform names and no alert has."""
+    """Yield the fields that a transform names and no alert has, or not as it takes them."""
     if stone.kind != "transform":
         return
-    names = [schema_names(schema) for schema in given.schemas]
-    for key in ("drop", "means"):
-        for path in stone.options.get(key, ()):
-            if names and not any(one.has(str(path)) for one in names):
-                yield key, f"alerts of {given.survey} have no field {path}"
-    if not transform_of(stone, given.survey):
-        yield "", "it changes nothing: give drop, means or lite"
+    codecs = [*map(Codec, given.schemas)]
+    for key in ("drop", "means") if codecs else ():
+        shape = Transform(**{key: tuple(stone.options.get(key, ()))})
+        yield from ((key, why) for why in shape_mismatches(shape, codecs))
+    if "python" not in stone.options and not transform_of(stone, given.survey):
+        yield "", "it changes nothing: give drop, means, lite or python"
 
 
 DAY = 86_400.0  # [s]

@@ -1,13 +1,22 @@
-"""Functions of Python as stones: compiled to the closed language, apart, and never run."""
+"""Functions of Python as stones, read and compiled apart.
 
-from functools import lru_cache
+Filters' are compiled to the closed language, and never run; transforms' run in the sandbox alone.
+"""
 
-from nightwire.filters.admission import compile_apart
+from nightwire.filters.admission import compile_function
 from nightwire.filters.language import FilterError, Program
+from nightwire.filters.model import Compilation
 
-ENTRY = "keep"
-"""Name of the function."""
-UNCOMPILED = "a stone runs no Python, and this cannot be compiled: submit it as a filter, and read its topic"
+KEEP = "keep"
+"""Name of a filter's function."""
+COMPUTE = "transform"
+"""Name of a transform's."""
+EVERY = "nightwire_every"
+PASSES = f"\n\ndef {EVERY}(alert):\n    return True\n"
+"""Stands behind a transform's text: the sandbox computes for what passes a filter."""
+UNCOMPILED = (
+    "a filter stone runs no Python, and this cannot be compiled: submit it as a filter, and read its topic"
+)
 
 
 def compiled(source: str, survey: str) -> Program:
@@ -16,17 +25,16 @@ def compiled(source: str, survey: str) -> Program:
     Raises:
         FilterError: It is no filter, or cannot be compiled; the reasons name its lines.
     """
-    found = _outcome(source, survey)
-    if isinstance(found, Program):
-        return found
-    raise FilterError(*found)
+    found = compile_function(source, KEEP, survey)
+    if found.program is None:
+        raise FilterError(*found.remarks, UNCOMPILED)
+    return found.program
 
 
-@lru_cache(1000)
-def _outcome(source: str, survey: str) -> Program | tuple[str, ...]:
-    asked = {"language": "python", "source": source, "entry": ENTRY, "survey": survey, "transform": ""}
-    try:
-        found = compile_apart(asked)
-    except FilterError as error:
-        return tuple(error.reasons)
-    return found.program or (*found.remarks, UNCOMPILED)
+def computed(source: str, survey: str) -> Compilation:
+    """Return what is known of the function ``transform(alert)`` of *source*, read alike.
+
+    Raises:
+        FilterError: It is none, or does not declare what it adds.
+    """
+    return compile_function(source + PASSES, EVERY, survey, COMPUTE)

@@ -49,7 +49,7 @@ BOUNDS: Mapping[str, type] = {"objects": int, "megabytes": int}
 
 KINDS: Mapping[str, Kind] = {
     "filter": Kind(takes={"where": str, "python": str}, looks=ALERTS_ALONE),
-    "transform": Kind(takes={"drop": list, "means": list, "lite": bool}, looks=ALERTS_ALONE),
+    "transform": Kind(takes={"drop": list, "means": list, "lite": bool, "python": str}, looks=ALERTS_ALONE),
     "router": Kind({"by": str, "values": list}, looks=ALERTS_ALONE),
     "split": Kind(),
     "window": Kind(

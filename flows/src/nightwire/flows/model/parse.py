@@ -82,11 +82,13 @@ def parse(text: str) -> Flow:
     try:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # numbers of 5000 digits, lists in lists in lists
-        raise FlowError([f"no TOML: {error}"]) from error
+        what, _, where = str(error).partition(" (at ")
+        where = where.removesuffix(")") if where.startswith("line") else f"line {len(text.splitlines()) or 1}"
+        raise FlowError([f"{where}: no TOML: {what}"]) from error
     lines, wrong = Lines(text), Objections()
     name = found.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        wrong.add(lines.of("", "name"), f"name = {name!r} is no flow's name: {NAME.pattern}")
+        wrong.add(lines.of("", "name"), f"name = {name!r} is no flow's name, as bright-2 is: {NAME.pattern}")
     for key in set(found) - {"name", "sources", "stones"}:
         wrong.add(lines.of("", key), f"{key} is none of name, sources, stones")
     sources = _sources(_tables(found, "sources", lines, wrong), lines, wrong)
@@ -168,7 +170,10 @@ def _stones(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objection
         given = table.get("from", [])
         inputs = [given] if isinstance(given, str) else given
         if not isinstance(inputs, list) or not inputs or not all(isinstance(one, str) for one in inputs):
-            wrong.add(lines.of(where, "from"), f"stone {name}: from is no name, and no list of names")
+            wrong.add(
+                lines.of(where, "from"),
+                f"stone {name}: from is the name of a source or stone, or a list of such",
+            )
             continue
         edges = tuple(Edge(*one.split(".", 1)) for one in inputs)
         at = str(table.get("at", ""))

@@ -4,9 +4,19 @@ import io
 import math
 import warnings
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from nightwire.schemas import Stamp
+from nightwire.schemas.stamps import claims_too_much
+
+LARGEST, UNITS = 8 << 20, 8
+"""Largest file whose headers are read [byte], and how many of them."""
+CARDS = (
+    *(f"{name}{axis}" for name in ("CTYPE", "CUNIT", "CRVAL", "CRPIX", "CDELT", "CROTA") for axis in "12"),
+    *(f"{name}{place}" for name in ("CD", "PC") for place in ("1_1", "1_2", "2_1", "2_2")),
+)
+"""All that is read of a header: others let wcslib take memory without end or write past its own."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +44,15 @@ def orientation(stamp: Stamp) -> Orientation | None:
     from astropy.wcs import WCS
 
     packed = stamp.fits
+    if len(packed) > LARGEST or claims_too_much(packed):
+        return None
     with warnings.catch_warnings():  # headers of strangers
         warnings.simplefilter("ignore")
         try:
-            with fits.open(io.BytesIO(packed), memmap=False) as units:
+            with fits.open(io.BytesIO(packed), memmap=False, disable_image_compression=True) as units:
                 found = (
                     WCS(_plain(unit.header), naxis=2)
-                    for unit in units
+                    for unit in islice(units, UNITS)
                     if unit.is_image and len(unit.shape) >= 2
                 )
                 wcs = next((one for one in found if one.has_celestial or _is_local(one)), None)
@@ -50,10 +62,10 @@ def orientation(stamp: Stamp) -> Orientation | None:
 
 
 def _plain(header: Any) -> Any:
-    """Return *header* without distortions: they may claim to be polynomials of any order."""
-    for key in ("A_ORDER", "B_ORDER", "AP_ORDER", "BP_ORDER"):
-        header.remove(key, ignore_missing=True, remove_all=True)
-    return header
+    """Return the `CARDS` of *header*."""
+    from astropy.io import fits
+
+    return fits.Header([(name, header[name]) for name in CARDS if name in header])
 
 
 def _is_local(wcs: Any) -> bool:

@@ -78,7 +78,7 @@ ENDPOINTS = (
     Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint(
         "/api/dead-letters/{number:int}/replay", "replay_letter",
-        "What was replayed, and what was refused by name; alike: all of the letter's reason.",
+        "What was replayed, and what was refused by name; alike: all of its reason near it.",
         method="post", body=("alike",),
     ),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),

@@ -24,7 +24,7 @@ LARGEST = 20 << 20
 KEPT, WAITING = 256, 64
 """Most skymaps that are kept drawn, and that wait."""
 AGAIN = 300.0
-"""After no answer, time in which nobody is asked again. [s]"""
+"""After no file, time in which nobody is asked again. [s]"""
 LONGEST = 2000
 """Longest URL. [character]"""
 FETCHING = "its skymap is being fetched"
@@ -135,7 +135,9 @@ def _outcome(url: str) -> DrawnSkymap | _Failure:
         return drawn(fetched(url))
     except Unavailable as error:
         return _Failure(503, f"{named} cannot be had now: {error}", time.monotonic() + AGAIN)
-    except (Refused, SkymapError) as error:
+    except Refused as error:  # its file may come after its event
+        return _Failure(422, f"{named} is not drawn: {error}", time.monotonic() + AGAIN)
+    except SkymapError as error:
         return _Failure(422, f"{named} is not drawn: {error}")
     except Exception:
         log.exception("%s is not drawn", named)

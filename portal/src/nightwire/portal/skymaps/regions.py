@@ -5,7 +5,6 @@ https://emfollow.docs.ligo.org/userguide/tutorial/multiorder_skymaps.html
 """
 
 import io
-import re
 import warnings
 import zlib
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nightwire.schemas.stamps import claims_too_much
+
 LARGEST = 128 << 20
 """Largest file, unpacked. [byte]"""
 UNITS = 8
@@ -23,8 +24,6 @@ ORDER = 7
 """Of a flat map's finest cells, 27 arcmin wide: finer ones are added up."""
 DEEPEST = 29
 """Order of the finest HEALPix cells."""
-COUNTS, MOST = re.compile(rb"(?:NAXIS   |TFIELDS )= *(\d+)"), 999
-"""Cards of a header, and the largest number that FITS 4.0 (4.4.1, 7.3.1) lets them have."""
 SQUARE_DEGREES = 41_252.96
 """Of the whole sky."""
 LEVELS = 0.5, 0.9
@@ -96,8 +95,8 @@ def _cells(file: bytes) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
 
     if not file.startswith(b"SIMPLE  ="):
         raise SkymapError("it is no FITS file")
-    if any(int(one[1]) > MOST for one in COUNTS.finditer(file)):  # astropy would count that far
-        raise SkymapError(f"its header promises more than {MOST} axes or columns")
+    if claims_too_much(file):
+        raise SkymapError("its header promises more than 999 axes or columns")
     with warnings.catch_warnings():  # headers of strangers
         warnings.simplefilter("ignore")
         try:

@@ -63,11 +63,13 @@ def unknown_names(asked: AskedFields, known: Sequence[SurveySchemas]) -> Iterato
             yield f"line {line}: alerts of {of} have no field {path}{_near(path, told)}"
 
 
-def missing_names(text: str | Program, of_survey: str, schemas: Iterable[Mapping[str, Any]]) -> list[str]:
+def missing_names(
+    text: str | Program | AskedFields, of_survey: str, schemas: Iterable[Mapping[str, Any]]
+) -> list[str]:
     """Return the objections to a condition's fields that no schema of a survey has.
 
     Args:
-        text: What stands behind WHERE; or a function of Python, compiled.
+        text: What stands behind WHERE; or a function of Python, compiled; or what one asks for.
         of_survey: Name of the survey.
         schemas: Those of its alerts, the newest first; no more are taken than are needed.
 
@@ -75,7 +77,7 @@ def missing_names(text: str | Program, of_survey: str, schemas: Iterable[Mapping
         FilterError: It is no condition.
     """
     program = compile_sql(text, of_survey) if isinstance(text, str) else text
-    asked = asked_fields("", (), program)
+    asked = program if isinstance(program, AskedFields) else asked_fields("", (), program)
     versions: list[SchemaNames] = []
     found: list[str] = []
     for schema in schemas:
@@ -128,6 +130,8 @@ def _near(path: str, told: Sequence[SurveySchemas]) -> str:
     beside = {name.rpartition(".")[2]: name for name in names if name.rpartition(".")[0] == record}
     if near := get_close_matches(last, sorted(beside), 1):
         return f"; did you mean {beside[near[0]]}?"
+    if last in names:
+        return f"; did you mean the alert's own {last}?"
     return "" if record in names else _suggestion(path, frozenset(names))
 
 
