@@ -80,13 +80,13 @@ class Mail:
             Unavailable: It was not taken; asking again may help.
             Refused: It will never be.
         """
-        QUOTA.take(self.owner)
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with _Bounded(host, int(port)) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
+                QUOTA.take(self.owner)  # what no server hears of does not count
                 self._send(server, event)
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:
