@@ -204,6 +204,7 @@ def test_an_owners_flows_are_his_own(stack: Stack, tmp_path: Path) -> None:
     words = ("--name", "mine", "--owner", "eve", "--notify", "http://hook.invalid/")
     told = elsewhere(tmp_path, eve, "filter", "submit", "mine.py", *words)
     assert told.returncode == 0, told.stdout + told.stderr
+    assert "but its host has no address just now" in told.stderr
     (tmp_path / "some.toml").write_text(FLOW.format(name="some", source="alerts.sim", owner="eve"))
     up = elsewhere(tmp_path, eve, "flow", "up", "some.toml")
     assert up.returncode == 0, up.stdout + up.stderr

@@ -24,13 +24,13 @@ from flows.tests.running import (
     worker,
     write_alerts,
 )
-from nightwire.core.kafka import admin, ensure_topics, headers_of
+from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.log import read_flows
-from nightwire.schemas.records import FLOW
+from nightwire.schemas.records import FILTER, FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -242,7 +242,15 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         wait_for(lambda: len(site.arrived()) == 20, tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
-    site.up(out(site, "sky") + hook("page", "http://127.0.0.1:1"))
+    shared = f"{site.out}-too"
+    also = out(site, "sky").replace("stones.out", "stones.too").replace(site.out, shared)
+    site.up(out(site, "sky") + also + hook("page", "http://127.0.0.1:1"))
+    about = {"owner": "ann", "name": site.flow, "version": 1, "live": True, "submitted": 1, "survey": "sim"}
+    submitted = FILTER.encode(about | {"language": "sql", "source": "snr > 1", "output": shared})
+    ensure_topics(site.kafka, [settings("filters")])
+    writer = Writer(producer(site.kafka))
+    writer.write("filters", submitted, key=f"ann/{site.flow}/1".encode())
+    writer.flush()
     with worker(tmp_path / "log", site.kafka, "one"):
         wait_for(
             lambda: flow_queue(site.flow, "page") in admin(site.kafka).list_topics(timeout=10).topics,
@@ -251,6 +259,7 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ended = said("down", site.flow, "--purge")
     assert f"{flow_queue(site.flow, 'page')} is deleted" in ended
     assert f"{site.out} is deleted" in ended
+    assert shared not in ended  # a filter writes it too
     groups = admin(site.kafka).list_consumer_groups().result(30).valid
     assert [one.group_id for one in groups if site.flow in one.group_id] == []
     assert site.flow not in read_flows(site.kafka)

@@ -15,10 +15,12 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from flows.tests.running import alert
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
+from nightwire.filters.cli.notify import mail_doubt
 from nightwire.flows.engine import compile_part
 from nightwire.flows.engine.events import Event, Origin
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
+from nightwire.flows.terminals import Limits
 from nightwire.flows.worker import (
     MOST_STONES,
     MOST_TOPICS,
@@ -27,6 +29,7 @@ from nightwire.flows.worker import (
     _check_topics,
     _needed,
     missing_rights,
+    told_of_limits,
 )
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
 
@@ -192,6 +195,10 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
         [] if his else ["line 8: eve"]
     )
     assert [*missing_rights(flow, "op", RIGHTS)] == []
+    told = told_of_limits(Limits())
+    assert told == {"inside": False, "mail": ["example.org"]}  # bob's address is his
+    if to.startswith('"'):  # as `filter submit --notify mailto:…`
+        assert ("example.org, and" in mail_doubt(to.strip('"'), [told])) is not his
     monkeypatch.delenv("NIGHTWIRE_FLOW_MAIL_TO")
     assert "he may: nobody" in "".join(missing_rights(flow, "eve", RIGHTS))
 

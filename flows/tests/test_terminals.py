@@ -199,6 +199,20 @@ def test_mail(monkeypatch: pytest.MonkeyPatch) -> None:
             mail.deliver(EVENT)
         with pytest.raises(Refused, match="nobody of that name"):
             deliver(stone("email", to="nobody@example.org"), INSIDE)
+        with monkeypatch.context() as away:  # what no server saw, counts for nobody
+            away.setattr("nightwire.flows.terminals.mail.QUOTA", Quota(lambda: 0.0))
+            away.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{free_port()}")
+            his = open_terminal(stone("email", to="ann@example.org", owner="ann"), INSIDE)
+            for _ in range(MOST_IN_AN_HOUR + 1):
+                with pytest.raises(Unavailable, match="refused"):
+                    his.deliver(EVENT)
+        letters.answer = "250 OK"
+        two = open_terminal(stone("email", to=["ann@example.org", "nobody@example.org"]), INSIDE)
+        taken = len(letters.got)
+        for _ in range(2):
+            with pytest.raises(Refused, match="nobody"):
+                two.deliver(EVENT)  # one has it; the other is told, and the first is not mailed again
+        assert len(letters.got) == taken + 1
     finally:
         server.stop()
     assert "Subject: g" in letters.got[0]

@@ -168,7 +168,7 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
             "/api/filters/of/by-api", json={**wish, "cap": 5, "notify": "mailto:ann@example.org"}
         ).json()
         assert (done["accepted"], done["version"]) == (True, 1)
-        assert any("sent to mailto:ann@example.org by the flow ann-by-api" in one for one in done["reasons"])
+        assert any("goes to mailto:ann@example.org by the flow ann-by-api" in one for one in done["reasons"])
         assert read_flows(site.guarded.bootstrap)["ann-by-api"][0].made_by == "ann"
         assert http.post("/api/filters/of/by-api/do/disable", json={}).json()["accepted"]
         assert http.post("/api/filters/of/by-api/do/explode", json={}).status_code == 400

@@ -163,6 +163,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
       nightwire flow down bright --purge
     """
     from nightwire.core.subscriptions import read_flows, read_names
+    from nightwire.filters.cli import read_filters
     from nightwire.flows.engine import purge as purged
     from nightwire.flows.log import readable
 
@@ -174,6 +175,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     if purge:
         known = [*readable(replace(one, paused=False) for one in flows.values())]
         used = {topic for one in known if one.name != name for topic in (*one.reads, *one.writes)}
+        used |= {one["output"] for one in read_filters(kafka).versions.values()}
         written = {topic for one in known if one.name == name for topic in one.writes} - used
         for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
             click.echo(f"{topic} is deleted")

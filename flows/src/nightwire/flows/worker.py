@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
@@ -19,6 +20,7 @@ from prometheus_client.registry import Collector
 
 from nightwire.core.access import WRITING, ReadRights, read_rights
 from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
+from nightwire.core.outside import may_be_mailed
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import (
@@ -34,7 +36,7 @@ from nightwire.flows.engine import (
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
-from nightwire.flows.terminals.mail import ALLOWED, may_be_mailed
+from nightwire.flows.terminals.mail import ALLOWED
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, settings
 
@@ -384,6 +386,12 @@ def default_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
+def told_of_limits(limits: Limits) -> dict[str, Any]:
+    """Return what all may know of where a worker sends to: no address of a person."""
+    named = (one.strip().lower() for one in os.environ.get(ALLOWED, "").split(","))
+    return {"inside": limits.inside, "mail": sorted(one for one in named if one and "@" not in one)}
+
+
 def serve(asked: WorkerSettings) -> None:
     """Run flows until a signal.
 
@@ -399,7 +407,7 @@ def serve(asked: WorkerSettings) -> None:
         url, which = asked.endpoints.schema_registry, partial(cluster_id, kafka)
         registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
         who = f"flows {asked.name}"
-        ends, about = metrics_at(asked.metrics_port), {"worker": asked.name}
+        ends, about = metrics_at(asked.metrics_port), {"worker": asked.name, **told_of_limits(asked.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
         worker = Worker(asked, registry, read_rights(kafka))

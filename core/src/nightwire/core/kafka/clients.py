@@ -183,6 +183,29 @@ def producer(
     return Producer(PRODUCER | told | {"bootstrap.servers": bootstrap} | _dotted(overrides))
 
 
+def fenced_producer(
+    bootstrap: str, name: str, *, longest_ms: int, patience: float | None = None, **more: Any
+) -> Producer:
+    """Return the producer of transactions *name*; who had that name before is fenced off.
+
+    Args:
+        bootstrap: As for `producer`.
+        name: The transactional id.
+        longest_ms: After a crash, how long until Kafka drops what was half written. [ms]
+        patience: Longest wait for Kafka; None where the caller calls `init_transactions`. [s]
+        more: What `producer` takes.
+
+    Raises:
+        KafkaException: Kafka does not answer, or refuses.
+    """
+    times: dict[str, Any] = {"transaction_timeout_ms": longest_ms, "delivery_timeout_ms": longest_ms}
+    made = producer(bootstrap, transactional_id=name, **times, **more)
+    if patience is not None:
+        made.list_topics(timeout=patience)  # without a connection it would ask again after half a second
+        made.init_transactions(patience)
+    return made
+
+
 def consumer(
     bootstrap: str,
     *,

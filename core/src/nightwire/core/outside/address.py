@@ -5,6 +5,7 @@ Whoever may write a URL could else make a process of ours ask what only its own 
 """
 
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import httpx
 
 EMBEDDING = [ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
 """Networks whose addresses end with one of IPv4, to which a translator leads (NAT64)."""
+MAIL_ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 
 
 class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
@@ -67,6 +69,13 @@ def pinned(url: str, *, inside: bool) -> PinnedUrl:
         raise Refused(f"{url[:80]!r} is no http or https URL without a password")
     default = 443 if parsed.scheme == "https" else 80
     return PinnedUrl(parsed, judged(parsed.host, parsed.port or default, inside=inside))
+
+
+def may_be_mailed(to: str, allowed: str) -> bool:
+    """Return whether *to* is one plain address that *allowed* names, or whose domain; by commas."""
+    known = {one.strip().lower() for one in allowed.split(",") if one.strip()}
+    found = MAIL_ADDRESS.fullmatch(to)
+    return found is not None and not known.isdisjoint({to.lower(), found[1].lower()})
 
 
 def judged(host: str, port: int, *, inside: bool) -> str:

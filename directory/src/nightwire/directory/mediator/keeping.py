@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from confluent_kafka import KafkaException, Producer
 
 from nightwire.core.congestion import BLOCK, Block
-from nightwire.core.kafka import producer, read_to_end
+from nightwire.core.kafka import fenced_producer, read_to_end
 from nightwire.directory.mediator.entering import refusal
 from nightwire.schemas import SchemaError
 from nightwire.schemas.records import OWED as RECORD
@@ -45,16 +45,10 @@ class Keeper:
             KafkaException: Kafka does not answer, or refuses.
         """
         for one in partitions:
-            client = producer(
-                self._bootstrap,
-                transactional_id=f"{OWED}-{self._group}|{self._topic}|{one}",
-                transaction_timeout_ms=LONGEST_TRANSACTION,
-                delivery_timeout_ms=LONGEST_TRANSACTION,
-                linger_ms=0,
+            name = f"{OWED}-{self._group}|{self._topic}|{one}"
+            self._producers[one] = fenced_producer(
+                self._bootstrap, name, longest_ms=LONGEST_TRANSACTION, patience=PATIENCE, linger_ms=0
             )
-            client.list_topics(timeout=PATIENCE)  # without a connection it would ask again later
-            client.init_transactions(PATIENCE)
-            self._producers[one] = client
         return self._known()
 
     def leave(self, partitions: Iterable[int]) -> None:

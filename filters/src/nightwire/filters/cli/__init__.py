@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         take_back,
         write_comment,
     )
-    from nightwire.filters.cli.notify import check_url, notify_owner
+    from nightwire.filters.cli.notify import check_url, doubt, notify_owner
     from nightwire.filters.cli.queries import (
         ListedFilter,
         LogEntry,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 HOMES = {
     **dict.fromkeys(("Comment", "CommentError", "read_comments", "take_back", "write_comment"), "comments"),
     "check_url": "notify",
+    "doubt": "notify",
     "notify_owner": "notify",
     **dict.fromkeys(("ListedFilter", "LogEntry", "filter_log", "last_notices"), "queries"),
     **dict.fromkeys(("listed_filters", "past_again", "read_filters"), "queries"),
@@ -43,6 +44,7 @@ __all__ = [
     "ListedFilter",
     "LogEntry",
     "check_url",
+    "doubt",
     "filter_log",
     "last_notices",
     "listed_filters",

@@ -1,14 +1,24 @@
 """A filter that tells a web page, or a person, what passed: a flow of two stones in `flows`."""
 
 import json
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import Any
 
-from nightwire.core.kafka import admin
+from nightwire.core.kafka import admin, asks_for_passwords
+from nightwire.core.outside import Refused, Unavailable, may_be_mailed, pinned
+from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory, home_of
+from nightwire.core.runtime import Endpoints, find_endpoints
 from nightwire.core.subscriptions import write_flow
 from nightwire.filters.language import FilterError
 from nightwire.schemas.topics import NAME
 
 SCHEMES = ("https://", "http://", "mailto:")
+WORKERS = (
+    "SELECT site, capabilities FROM processes WHERE name LIKE 'flows %' AND state <> 'gone' "
+    "AND CASE WHEN json_valid(capabilities) THEN json_type(capabilities) END = 'object'"
+)
+"""Asks the directory what the workers that run flows say of themselves."""
 
 
 def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) -> str:
@@ -25,6 +35,49 @@ def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) ->
     flow = flow_name(owner, name)
     write_flow(bootstrap, flow, flow_text(flow, topic, begin, url))
     return flow
+
+
+def doubt(bootstrap: str, url: str) -> str:
+    """Return why perhaps nothing is sent to *url*, by what flows' workers say of themselves.
+
+    It is empty where one of them would send, as far as it can be told from here.
+    """
+    where = find_endpoints(bootstrap)
+    try:
+        workers = _workers(where)
+    except (NobodyAnswersError, SiteHttpError) as error:
+        return f"whether a worker sends there is not known: {error}"
+    if not workers:
+        return "no worker runs flows just now: it begins with one (`nightwire flow serve`)"
+    scheme, _, person = url.partition(":")
+    if scheme == "mailto":
+        return mail_doubt(person, workers) if asks_for_passwords(where.kafka) else ""
+    try:
+        pinned(url, inside=any(one.get("inside", True) for one in workers))
+    except Refused:  # what its address is, is not told: it may be another network's than the owner's
+        return "the workers refuse it: no http or https URL without a password, or an address inside"
+    except Unavailable:
+        return "its host has no address just now: it is tried again, for a day"
+    return ""
+
+
+def _workers(where: Endpoints) -> list[dict[str, Any]]:
+    """Return what the workers of this site that run flows say of themselves."""
+    answer = ask_directory(where, "POST", "/query", json={"sql": WORKERS})
+    rows = (one for one in answer.json() if one["site"] == home_of(answer))
+    return [json.loads(one["capabilities"]) for one in rows]
+
+
+def mail_doubt(person: str, workers: Iterable[Mapping[str, Any]]) -> str:
+    """Return why *person* is perhaps not mailed; an operator, who mails anybody, is told so too."""
+    told = [one["mail"] for one in workers if isinstance(one.get("mail"), list)]
+    domains = ", ".join(sorted({str(name) for one in told for name in one}))
+    if not told or may_be_mailed(person, domains):
+        return ""
+    return (
+        f"the workers mail for owners to {domains or 'no domain'}, and to single addresses where the "
+        "operator names them (NIGHTWIRE_FLOW_MAIL_TO): unless this is one, nothing is sent"
+    )
 
 
 def check_url(url: str) -> None:

@@ -162,10 +162,13 @@ def _submission(
 def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) -> None:
     """Write the flow that posts what passes, and say how to end it."""
     from nightwire.core.runtime import find_endpoints
-    from nightwire.filters.cli.notify import notify_owner
+    from nightwire.filters.cli.notify import doubt, notify_owner
 
-    flow = notify_owner(find_endpoints(bootstrap).kafka, owner, name, topic, url)
-    click.echo(f"posted to {url} by a flow, which ends with:  nightwire flow down {flow}")
+    kafka = find_endpoints(bootstrap).kafka
+    flow = notify_owner(kafka, owner, name, topic, url)
+    click.echo(f"goes to {url} by a flow, which ends with:  nightwire flow down {flow}")
+    if why := doubt(kafka, url):
+        click.echo(f"but {why}", err=True)
 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:

@@ -26,8 +26,8 @@ from nightwire.core.kafka import (
     TopicPartition,
     Writer,
     consumer,
+    fenced_producer,
     login,
-    producer,
     read_to_end,
     retry_while_unavailable,
 )
@@ -285,17 +285,8 @@ class Session:
 
 def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
     """Return the producer of transactions *name*; who had that name before is fenced off."""
-    made = producer(
-        bootstrap,
-        client=client,
-        transactional_id=name,
-        transaction_timeout_ms=TRANSACTION_TIMEOUT,
-        delivery_timeout_ms=TRANSACTION_TIMEOUT,
-        linger_ms=1,
-    )
-    made.list_topics(timeout=30)  # without a connection it would ask again after half a second
-    made.init_transactions(30)
-    return made
+    more = {"client": client, "linger_ms": 1}
+    return fenced_producer(bootstrap, name, longest_ms=TRANSACTION_TIMEOUT, patience=30, **more)
 
 
 def records(messages: list[Message]) -> list[Message]:

@@ -1,7 +1,6 @@
 """E-mail: an event is a message, whose id is the event's."""
 
 import os
-import re
 import smtplib
 import socket
 import ssl
@@ -10,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate
 from hashlib import sha256
@@ -24,18 +23,10 @@ ALLOWED = "NIGHTWIRE_FLOW_MAIL_TO"
 """Variable: domains and addresses, by commas, that owners' flows may mail; others mail anybody."""
 MOST_IN_AN_HOUR = 100
 """Most messages of all flows of an owner from one worker: others wait, as where nobody answers."""
-ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 TIMEOUT = 20.0
 """Longest wait for a byte. [s]"""
 LONGEST = 60.0
 """Longest time for a message and its answers, as a whole. [s]"""
-
-
-def may_be_mailed(to: str, allowed: str) -> bool:
-    """Return whether *to* is one plain address that *allowed* names, or whose domain."""
-    known = {one.strip().lower() for one in allowed.split(",") if one.strip()}
-    found = ADDRESS.fullmatch(to)
-    return found is not None and not known.isdisjoint({to.lower(), found[1].lower()})
 
 
 class Quota:
@@ -73,12 +64,14 @@ class Mail:
         subject: With fields, as ``${object}``.
         template: The text, with fields; empty for JSON.
         owner: Whose quota it takes; empty for none.
+        left: Who, of the event that some have, was refused: he alone is tried again.
     """
 
     to: Sequence[str]
     subject: str = "nightwire: ${id}"
     template: str = ""
     owner: str = ""
+    left: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver(self, event: EventView) -> None:
         """Send *event*.
@@ -87,14 +80,14 @@ class Mail:
             Unavailable: It was not taken; asking again may help.
             Refused: It will never be.
         """
-        QUOTA.take(self.owner)
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with _Bounded(host, int(port)) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
-                server.send_message(self.message(event))
+                QUOTA.take(self.owner)  # what no server hears of does not count
+                self._send(server, event)
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:
                 raise Refused(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
@@ -105,6 +98,13 @@ class Mail:
             raise (Refused if never else Unavailable)(f"{host} refuses {said}") from error
         except (OSError, smtplib.SMTPException) as error:
             raise Unavailable(f"{host}: {error}") from error
+
+    def _send(self, server: smtplib.SMTP, event: EventView) -> None:
+        """Send *event* to all who do not have it; smtplib raises only where nobody is taken."""
+        if refused := server.send_message(self.message(event), to_addrs=self.left.get(event.identity)):
+            self.left.clear()
+            self.left[event.identity] = [*refused]
+            raise smtplib.SMTPRecipientsRefused(refused)
 
     def message(self, event: EventView) -> EmailMessage:
         """Return *event* as a message.

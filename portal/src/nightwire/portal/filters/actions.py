@@ -28,6 +28,7 @@ from nightwire.filters.authoring import (
 from nightwire.filters.cli import (
     CommentError,
     check_url,
+    doubt,
     notify_owner,
     past_again,
     read_filters,
@@ -197,10 +198,11 @@ class FilterActions:
             return done
         try:
             flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, wish.notify)
+            why = owner.ask(doubt, owner.bootstrap, wish.notify)
         except (RefusedError, FlowDeniedError, SiteHttpError) as error:
             return replace(done, reasons=[*done.reasons, f"but nothing is sent to {wish.notify}: {error}"])
-        said = f"sent to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
-        return replace(done, reasons=[*done.reasons, said])
+        said = f"goes to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
+        return replace(done, reasons=[*done.reasons, said, *([f"but {why}"] if why else [])])
 
     def _submission(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
         """Return what is sent of a wish, and remarks on its targets."""

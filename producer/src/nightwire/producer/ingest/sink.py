@@ -16,8 +16,8 @@ from nightwire.core.kafka import (
     DeliveryError,
     Headers,
     Writer,
+    fenced_producer,
     produce,
-    producer,
     read_to_end,
 )
 from nightwire.core.runtime import Stop
@@ -146,11 +146,8 @@ class FencedError(DeliveryError):
 
 def transactional_producer(bootstrap: str, survey: str) -> Producer:
     """Return the producer of the process that mirrors *survey*: the latest fences others off."""
-    return producer(
-        bootstrap,
-        transactional_id=f"nightwire-ingest-{survey}",
-        transaction_timeout_ms=int(TRANSACTION_TIMEOUT * 1000),
-        delivery_timeout_ms=int(TRANSACTION_TIMEOUT * 1000),
+    return fenced_producer(
+        bootstrap, f"nightwire-ingest-{survey}", longest_ms=int(TRANSACTION_TIMEOUT * 1000)
     )
 
 
