@@ -167,6 +167,12 @@ class SurveyTables:
         rows = rows.add_column(0, "day", rows.column("timestamp").cast(pa.date32()))
         return rows.cast(SCHEMA).sort_by("offset")
 
+    def value(self, number: int, offset: int) -> bytes | None:
+        """Return the value of one whole record; None where it is not kept."""
+        files = self.packets.within("offset", offset, offset, partition=[number])
+        rows = self._files.rows(files, "offset", [(offset, offset)], ["value"])
+        return None if not rows else rows.column(0)[0].as_py()  # type: ignore[no-any-return]
+
     def position(self, number: int) -> int:
         """Return the offset after the last one of a partition that is archived."""
         return self.packets.position((self.topic, number)) or 0
