@@ -109,7 +109,8 @@ class SortedFiles:
     def _opened(self, file: str, metadata: Any = None) -> Any:
         path = file.removeprefix("s3://") if self._place.is_remote else file
         where = self._place.files.open(path) if self._place.is_remote else path
-        return parquet.ParquetFile(where, metadata=metadata, memory_map=not self._place.is_remote)
+        far = self._place.is_remote  # from there, what lies together is fetched at once
+        return parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far)
 
 
 def _any(masks: Sequence[Any]) -> Any:
