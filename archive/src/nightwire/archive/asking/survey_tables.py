@@ -174,7 +174,7 @@ class SurveyTables:
         """Return the value of one whole record; None where it is not kept."""
         files = self.packets.within("offset", offset, offset, partition=[number])
         rows = self._files.rows(files, "offset", [(offset, offset)], ["value"])
-        return None if not rows else rows.column(0)[0].as_py()  # type: ignore[no-any-return]
+        return None if not rows else rows.column(0)[0].as_py()
 
     def position(self, number: int) -> int:
         """Return the offset after the last one of a partition that is archived."""
