@@ -15,6 +15,7 @@ import pytest
 from astropy.coordinates import Latitude, Longitude
 from cdshealpix.nested import lonlat_to_healpix
 from confluent_kafka import KafkaError, KafkaException
+from pyarrow import parquet
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
 from nightwire.archive import Archive, serve
@@ -248,7 +249,11 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     before = ids(tmp_path)
     assert keep_up(Place(tmp_path), Retention(), least=2, spared=timedelta(0)) > 0
     assert ids(tmp_path) == before
-    assert len([*(tmp_path / "sim" / "packets").rglob("*.parquet")]) == 1
+    (whole,) = (tmp_path / "sim" / "packets").rglob("*.parquet")
+    groups = parquet.read_metadata(whole).to_dict()["row_groups"]
+    columns = [one for group in groups for one in group["columns"] if one["path_in_schema"] == "value"]
+    assert columns
+    assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
     put(writer(tmp_path), record(6))
     keep_up(Place(tmp_path), Retention(rows=timedelta(days=1), whole=timedelta(days=1)), spared=timedelta(0))
     kept = Table(Place(tmp_path), "sim", tables.packets.kind)

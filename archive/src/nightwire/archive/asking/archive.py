@@ -159,6 +159,20 @@ class Archive:
         """Return the whole alerts with an id, as they lay in Kafka, with their stamps."""
         return list(self.whole_of(self.get(alert_id, survey, ("partition", "offset")), survey))
 
+    def newest(self, alert_id: int | str, survey: str | None = None) -> Decoded | None:
+        """Return the newest alert with an id that is kept whole, decoded; None where none is.
+
+        Raises:
+            DecodeError: It holds none.
+            UnknownSchemaError: The archive has not its schema.
+        """
+        tables = self.of(survey)
+        places = tables.by_key("id", str(alert_id), ("partition", "offset")).to_pylist()
+        for at in reversed(places):
+            if (value := tables.value(at["partition"], at["offset"])) is not None:
+                return self._decoder.decode(value)
+        return None
+
     def whole_of(self, rows: Any, survey: str | None = None) -> Iterator[WholeRecord]:
         """Yield the whole alerts of *rows*, which have columns ``partition`` and ``offset``.
 

@@ -30,11 +30,13 @@ class SortedFiles:
 
     Args:
         place: Of the archive.
+        kept: How many groups of rows are kept that were asked for alone.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, kept: int = 0) -> None:
         self._place = place
         self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
+        self._group = lru_cache(kept)(self._read_group)
 
     def rows(
         self,
@@ -84,11 +86,18 @@ class SortedFiles:
     def _read(
         self, file: str, places: list[int], column: str, ranges: Sequence[Range], names: list[str]
     ) -> Any:
-        with self._opened(file, self._groups(file, column).metadata) as opened:
-            table = opened.read_row_groups(places, names, use_threads=False)
+        if len(places) == 1:
+            table = self._group(file, places[0], column, tuple(names))
+        else:
+            with self._opened(file, self._groups(file, column).metadata) as opened:
+                table = opened.read_row_groups(places, names, use_threads=False)
         values = table.column(column)
         within = [pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low)) for low, high in ranges]
         return table.filter(_any(within))
+
+    def _read_group(self, file: str, place: int, column: str, names: tuple[str, ...]) -> Any:
+        with self._opened(file, self._groups(file, column).metadata) as opened:
+            return opened.read_row_group(place, list(names), use_threads=False)
 
     def _looked_up(self, file: str, column: str) -> Groups:
         with self._opened(file) as opened:
@@ -100,7 +109,8 @@ class SortedFiles:
     def _opened(self, file: str, metadata: Any = None) -> Any:
         path = file.removeprefix("s3://") if self._place.is_remote else file
         where = self._place.files.open(path) if self._place.is_remote else path
-        return parquet.ParquetFile(where, metadata=metadata, memory_map=not self._place.is_remote)
+        far = self._place.is_remote  # from there, what lies together is fetched at once
+        return parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far)
 
 
 def _any(masks: Sequence[Any]) -> Any:

@@ -99,11 +99,10 @@ def alerts_of_id(archive: Archive, http: Request) -> Any:
 def stamp(archive: Archive, http: Request) -> Response:
     """Answer with a stamp of the alert of an id, ``science.fits`` or ``science.png``."""
     name, alert_id = http.path_params["survey"], http.path_params["id"]
-    whole = archive.whole(alert_id, name)
-    if not whole:
+    if (found := archive.newest(alert_id, name)) is None:
         raise RefusedError(404, f"no alert of {alert_id} is archived")
     try:
-        stamps = survey_called(name).view(archive.decode(whole[-1]).alert).stamps
+        stamps = survey_called(name).view(found.alert).stamps
         media_type, body = stamp_file(stamps, http.path_params["stamp"])
     except LookupError as error:
         raise RefusedError(404, str(error.args[0])) from error

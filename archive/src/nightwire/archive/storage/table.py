@@ -230,7 +230,8 @@ class Table:
         size, columns = ROWS, None
         if self.kind.blob:
             size = min(ROWS, max(1, GROUP_BYTES // max(1, mean)))
-            columns = {self.kind.blob: ColumnProperties(dictionary_enabled=False)}
+            # else the footer, which readers keep in memory, has two whole alerts of each group
+            columns = {self.kind.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")}
         return WriterProperties(compression="ZSTD", max_row_group_size=size, column_properties=columns)
 
     def compact(self, least: int = 2) -> int:
