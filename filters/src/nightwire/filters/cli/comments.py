@@ -16,8 +16,8 @@ from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, produce
 from nightwire.core.runtime import now_ms
 from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
 from nightwire.schemas import DecodeError, MendableError, records
+from nightwire.schemas.topics import NameError_, filter_topic, settings
 from nightwire.schemas.topics import comments as comments_topic
-from nightwire.schemas.topics import filter_topic, settings
 
 MOST = 500
 """Most comments of one author; what he writes beyond that to Kafka himself is not read."""
@@ -170,7 +170,8 @@ def comment(
         take_back(where, author, delete)
         click.echo(f"comment {delete} is taken back")
         return
-    click.echo(f"comment {write_comment(where, author, owner or author, name, str(text))} of {author}")
+    whose = _checked(owner or author, name)
+    click.echo(f"comment {write_comment(where, author, whose, name, str(text))} of {author}")
 
 
 @click.command()
@@ -191,7 +192,7 @@ def comments(name: str, owner: str | None, as_json: bool, bootstrap: str | None)
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
-    whose = owner_or_default(owner)
+    whose = _checked(owner_or_default(owner), name)
     found = read_comments(enter(find_endpoints(bootstrap).kafka), whose, name)
     if as_json:
         click.echo(json.dumps([asdict(one) for one in found], default=str, indent=2))
@@ -201,3 +202,12 @@ def comments(name: str, owner: str | None, as_json: bool, bootstrap: str | None)
         click.echo(f"{one.time:%Y-%m-%d %H:%M} UTC  {one.author}  ({one.id})\n    {text}")
     if not found:
         click.echo(f"nobody said anything about {whose}/{name} yet")
+
+
+def _checked(owner: str, name: str) -> str:
+    """Return *owner*, who may have a filter *name*."""
+    try:
+        filter_topic(owner, name)
+    except NameError_ as error:
+        raise click.UsageError(f"{error}: name another's filter by NAME --owner O") from error
+    return owner
