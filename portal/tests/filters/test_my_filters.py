@@ -186,6 +186,8 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
         assert http.post("/api/filters/try", json={**wish, "last": 10**6}).status_code == 400
         assert http.post("/api/filters/try", json={**wish, "cap": "many"}).status_code == 400
         assert http.post("/api/filters/try", json={**wish, "survey": "nothing"}).status_code == 422
+        near = {**wish, "text": "snr > 1", "targets": "ra,dec\n10.75,-20.25\n", "last": 300}
+        assert http.post("/api/filters/try", json=near).json()["passed"] == 1
 
 
 def test_a_thousand_filters_are_listed_by_the_hundred(

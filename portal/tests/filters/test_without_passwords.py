@@ -86,6 +86,8 @@ def test_clients_enter_as_the_owner_and_never_as_the_portal(monkeypatch: pytest.
     token = Owner.of(Token("a.b.c", "ann", "nightwire", 2.0**31), access, "kafka:1")
     assert (token.bootstrap, "sasl.password" in token.client) == ("kafka:2", False)
     assert token.ask(lambda: identity("kafka:2")["oauth_cb"]("")) == ("a.b.c", 2.0**31, "ann")
+    as_in_a_trial = Owner(**json.loads(json.dumps(asdict(token))))
+    assert as_in_a_trial.ask(lambda: identity("kafka:2")["oauth_cb"]("")) == ("a.b.c", 2.0**31, "ann")
     assert token.ask(principal, "kafka:2") == "ann"
     assert [token.ask(shown_token, "kafka:2"), ann.ask(shown_token, "kafka:1")] == ["a.b.c", ""]
     assert [ann.ask(speaker), speaker()] == ["ann", ""]

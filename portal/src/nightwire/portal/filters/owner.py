@@ -66,5 +66,6 @@ class Owner:
             raise RefusedError(503, str(error)) from error
 
     def _principal(self) -> Principal:
-        shown: dict[str, Any] = {"oauth_cb": lambda _config: self.token} if self.token else {}
+        # a tuple is what librdkafka's binding wants, and JSON made it a list for a trial's process
+        shown: dict[str, Any] = {"oauth_cb": lambda _config: tuple(self.token or ())} if self.token else {}
         return Principal(self.name, {**self.client, **shown})

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from nightwire.filters.cli import read_comments
 from nightwire.portal.account import check_token
 from nightwire.portal.account.forms import HEADER, MOST
-from nightwire.portal.filters import Outcome, questions
+from nightwire.portal.filters import Outcome, Wish, questions
 from nightwire.portal.filters.names import names as names_of
 from nightwire.portal.serve.my_filters import number_of, tried, wish_of
 from nightwire.portal.serve.portal import Portal
@@ -50,17 +50,20 @@ async def filter_names(portal: Portal, http: Request) -> Response:
 async def try_filter(portal: Portal, http: Request) -> Response:
     """Try a filter, and change nothing."""
     owner, said = await portal.owner(http), await said_by(http)
-    return _json(asdict(await tried(portal, owner, wish_of(said), said)))
+    return _json(asdict(await tried(portal, owner, _wish(said), said)))
 
 
 async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
     owner, said = await portal.owner(http), await said_by(http)
-    if text := said.pop("targets", ""):
-        said["targets"] = "targets", str(text).encode()
-    return _outcome(
-        await portal.wait_for(portal.actions.submitted, owner, http.path_params["name"], wish_of(said))
-    )
+    wish = _wish(said)
+    return _outcome(await portal.wait_for(portal.actions.submitted, owner, http.path_params["name"], wish))
+
+
+def _wish(said: dict[str, Any]) -> Wish:
+    """Return the filter that a program writes, whose targets are a text."""
+    targets = str(said.get("targets") or "").encode(errors="replace")
+    return wish_of({**said, "targets": ("targets", targets)})
 
 
 async def filter_comments(portal: Portal, http: Request) -> Response:
