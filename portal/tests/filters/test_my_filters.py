@@ -306,6 +306,18 @@ def test_who_has_the_link_reads_comments_and_owners_write_them(
         "10 comments a minute are enough"
         in bob.post(link, data={"token": token, "action": "comment", "text": "again"}).text
     )
+    old = AclBindingFilter(
+        ResourceType.TOPIC, "comments.", ResourcePatternType.PREFIXED, "User:ann", None,
+        AclOperation.ANY, AclPermissionType.ANY,
+    )  # fmt: skip
+    operator = admin(site.guarded.bootstrap)
+    taken = [one.result() for one in operator.delete_acls([old]).values()][0]
+    try:
+        until(lambda: ann.get("/api/filters/of/bright/comments").status_code == 403)
+        assert "`nightwire user add ann`" in ann.get(at).text
+    finally:
+        for made in operator.create_acls(list(taken)).values():
+            made.result()
 
 
 @pytest.mark.chromium

@@ -1,8 +1,10 @@
 """Owners where Kafka asks nobody who he is, and where it does not answer."""
 
+import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread

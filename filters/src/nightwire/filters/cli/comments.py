@@ -2,17 +2,17 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import uuid4
 
 import click
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Message
 
 from nightwire.core.cli import bootstrap_option, json_option
-from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, producer, read_to_end
+from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, principal, producer, read_to_end
 from nightwire.core.runtime import now_ms
 from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
 from nightwire.schemas import DecodeError, MendableError, records
@@ -53,9 +53,11 @@ def read_comments(bootstrap: str, owner: str, name: str) -> list[Comment]:
     """Return what was said about a filter, by time.
 
     Raises:
+        CommentError: Kafka does not let who asks read them.
         KafkaException: Kafka does not answer.
     """
-    topics = [topic for topic in admin(bootstrap).list_topics(timeout=10).topics if topic.startswith(TOPICS)]
+    there = admin(bootstrap).list_topics(timeout=10).topics
+    topics = {topic for topic in there if topic.startswith(TOPICS)} | {comments_topic(owner)}
     about = _about(owner, name)
     found = [one for held in _read(bootstrap, topics)[0].values() for one in held.values()]
     return sorted((one for whose, one in found if whose == about), key=lambda one: one.time)
@@ -101,12 +103,12 @@ def _about(owner: str, name: str) -> str:
 
 
 def _read(
-    bootstrap: str, topics: Sequence[str]
+    bootstrap: str, topics: Collection[str]
 ) -> tuple[defaultdict[str, dict[str, tuple[str, Comment]]], int]:
     """Return comments by author and id, with what they are about; and the last minute's records."""
     held: defaultdict[str, dict[str, tuple[str, Comment]]] = defaultdict(dict)
     recent, since = 0, 1000 * (time.time() - 60)
-    for message in read_to_end(bootstrap, topics):
+    for message in _records(bootstrap, topics):
         author, id_ = (
             str(message.topic()).removeprefix(TOPICS),
             (message.key() or b"").decode(errors="replace"),
@@ -118,6 +120,19 @@ def _read(
                 said = records.COMMENT.decode(value)
                 held[author][id_] = said["about"], Comment(id_, author, said["time"], _shown(said["text"]))
     return held, recent
+
+
+def _records(bootstrap: str, topics: Collection[str]) -> Iterator[Message]:
+    try:
+        yield from read_to_end(bootstrap, sorted(topics))
+    except KafkaException as error:
+        if error.args[0].code() not in REFUSALS:
+            raise
+        who = principal(bootstrap) or "you"
+        raise CommentError(
+            f"Kafka does not let {who} read comments: `nightwire user add {who}`, by the operator, "
+            "gives what is missing"
+        ) from error
 
 
 def _shown(text: str) -> str:

@@ -67,5 +67,5 @@ class Owner:
 
     def _principal(self) -> Principal:
         # a tuple is what librdkafka's binding wants, and JSON made it a list for a trial's process
-        shown: dict[str, Any] = {"oauth_cb": lambda _config: tuple(self.token or ())} if self.token else {}
+        shown: dict[str, Any] = {"oauth_cb": lambda _config: tuple(self.token)} if self.token else {}
         return Principal(self.name, {**self.client, **shown})

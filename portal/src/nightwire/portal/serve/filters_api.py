@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nightwire.filters.cli import read_comments
+from nightwire.filters.cli import CommentError, read_comments
 from nightwire.portal.account import check_token
 from nightwire.portal.account.forms import HEADER, MOST
 from nightwire.portal.filters import Outcome, Wish, questions
@@ -70,7 +70,11 @@ async def filter_comments(portal: Portal, http: Request) -> Response:
     """Tell what was said about a filter, of who asks or of the ``?owner=``."""
     owner = await portal.owner(http)
     whose = http.query_params.get("owner", owner.name)
-    found = await portal.wait_for(owner.ask, read_comments, owner.bootstrap, whose, http.path_params["name"])
+    asked = (owner.bootstrap, whose, http.path_params["name"])
+    try:
+        found = await portal.wait_for(owner.ask, read_comments, *asked)
+    except CommentError as error:
+        raise RefusedError(403, str(error)) from error
     return _json([asdict(one) for one in found])
 
 

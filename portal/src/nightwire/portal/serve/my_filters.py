@@ -1,13 +1,13 @@
 """The pages "My filters": the list, one filter, the editor, a shared text."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nightwire.filters.cli import read_comments
+from nightwire.filters.cli import Comment, CommentError, read_comments
 from nightwire.filters.language import FilterError
 from nightwire.portal.account import Form, form_of, form_token
 from nightwire.portal.filters import Owner, Tried, Wish, questions
@@ -68,15 +68,25 @@ async def one(portal: Portal, http: Request) -> Response:
     before = next((number for number in shown.versions if number < shown.version), shown.version)
     against = await portal.ask(owner, questions.shown, name, number_of(asked.get("against")) or before)
     log = await portal.ask(owner, questions.told, name)
+    comments, unread = await _readable(portal.ask(owner, read_comments, name))
     values: dict[str, Any] = {
         "past": questions.past_of(log),
-        "comments": await portal.ask(owner, read_comments, name),
+        "comments": comments,
+        "unread": unread,
         "log": log,
         "cut": await portal.ask(owner, questions.cut_off, name),
         "changes": [*questions.differences(against, shown)],
         "link": path("shared", portal.actions.link(owner.name, name, shown.version)),
     }
     return _page(portal, http, owner, "filter.html", shown=shown, against=against, done=done, **values)
+
+
+async def _readable(comments: Awaitable[list[Comment]]) -> tuple[list[Comment], str]:
+    """Return *comments*, or why who asks may not read them."""
+    try:
+        return await comments, ""
+    except CommentError as error:
+        return [], str(error)
 
 
 async def _commented(portal: Portal, owner: Owner, whose: str, name: str, form: Form) -> bool:
@@ -184,10 +194,9 @@ async def shared(portal: Portal, http: Request) -> Response:
         "token": form_token(http),
         "at": http.url.path,
     }
-    comments = await portal.wait_for(read_comments, portal.actions.where.kafka, owner, name)
-    return render(
-        portal, "shared.html", owner=owner, name=name, version=version, text=text, comments=comments, **values
-    )
+    asked = portal.wait_for(read_comments, portal.actions.where.kafka, owner, name)
+    values["comments"], values["unread"] = await _readable(asked)
+    return render(portal, "shared.html", owner=owner, name=name, version=version, text=text, **values)
 
 
 def number_of(said: Any, otherwise: int = 0) -> int:
