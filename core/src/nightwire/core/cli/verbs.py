@@ -49,7 +49,7 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; turn the errors that a person can mend into one line."""
-        from nightwire.core.runtime.interrupts import answering_interrupts
+        from nightwire.core.cli.interrupts import answering_interrupts
 
         try:
             with answering_interrupts():

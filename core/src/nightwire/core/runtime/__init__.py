@@ -1,6 +1,7 @@
 """What every process needs: signals, logs, metrics page, addresses, Java, pacing, state folders."""
 
 from nightwire.core.runtime import java_classes
+from nightwire.core.runtime.apart import ApartError, Bounds, ask_apart
 from nightwire.core.runtime.credentials import stack_credentials
 from nightwire.core.runtime.endpoints import (
     Endpoints,
@@ -27,7 +28,9 @@ from nightwire.core.runtime.process import (
 from nightwire.core.runtime.state_folder import FolderInUseError, StateError, lock_folder, refused_version
 
 __all__ = [
+    "ApartError",
     "Backoff",
+    "Bounds",
     "Endpoints",
     "FolderInUseError",
     "Lateness",
@@ -38,6 +41,7 @@ __all__ = [
     "Page",
     "StateError",
     "Stop",
+    "ask_apart",
     "clean_environment",
     "die_with_parent",
     "find_endpoints",

@@ -1,32 +1,15 @@
-"""A question asked in a process of its own: bounded in time and memory, whatever it is given.
+"""Questions about filters and strangers' files, asked apart; what they refuse is refused here."""
 
-The process has none of our secrets, and dies with us.
-"""
-
-import json
-import logging
-import os
-import resource
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from nightwire.core.runtime import clean_environment, die_with_parent
+from nightwire.core.runtime import ApartError, Bounds, ask_apart
 from nightwire.filters.language import FilterError
 from nightwire.schemas import MendableError
 from nightwire.schemas.serving import RefusedError
 
-log = logging.getLogger("nightwire.portal")
-
-WALL_S = 90.0
-"""Time by the clock. [s]"""
-MEMORY = 6 << 30
-"""Address space, of which most is never touched. [byte]"""
-COMMAND = (sys.executable, "-c", f"from {__name__} import main; main()")
+BOUNDS = Bounds(wall_s=90.0, memory=6 << 30)
 
 
 def apart(question: Callable[..., Any], *asked: Any, **variables: str) -> Any:
@@ -38,29 +21,13 @@ def apart(question: Callable[..., Any], *asked: Any, **variables: str) -> Any:
         variables: Of its environment, beside those that are no secrets.
 
     Raises:
-        FilterError: It raises that, or takes too long.
+        FilterError: It raises that, or takes too long, or too much.
         RefusedError: It raises that.
     """
-    told = json.dumps([os.getpid(), question.__module__, question.__name__, asked]).encode()
-    known = clean_environment(os.environ) | {
-        name: os.environ[name] for name in ("NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE") if name in os.environ
-    }
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(COMMAND, env=known | variables, start_new_session=True, **pipes) as child:
-        try:
-            out, complaint = child.communicate(told, WALL_S)
-        except subprocess.TimeoutExpired as error:
-            raise FilterError(f"this was not done within {WALL_S:g} s: try it on fewer alerts") from error
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)
-    if child.returncode:
-        log.warning("a process ended badly: %s", complaint[-2000:].decode(errors="replace"))
-        raise FilterError("it ended badly: this text, file, or these alerts, take too much memory")
-    return _answered(json.loads(out))
-
-
-def _answered(answer: Mapping[str, Any]) -> Any:
+    try:
+        answer = ask_apart(BOUNDS, answered, question.__module__, question.__name__, asked, **variables)
+    except ApartError as error:
+        raise FilterError(f"{error}: try it on fewer alerts, or with a smaller text or file") from error
     if answer["status"]:
         raise RefusedError(answer["status"], answer["reasons"][0])
     if answer["reasons"]:
@@ -68,21 +35,13 @@ def _answered(answer: Mapping[str, Any]) -> Any:
     return answer["found"]
 
 
-def main() -> None:
-    """Ask what standard input says; print the answer, or why it is refused."""
-    die_with_parent()
-    for kind, most in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(kind, (most, resource.getrlimit(kind)[1]))  # the sandbox sets its own
-    parent, module, name, asked = json.loads(sys.stdin.buffer.read())
-    if os.getppid() != parent:  # it died before we asked to die with it
-        return
-    answer: dict[str, Any] = {"reasons": [], "status": 0}
+def answered(module: str, name: str, asked: Sequence[Any]) -> Mapping[str, Any]:
+    """Return the answer of a function of *module*, or why it refuses."""
     try:
-        answer["found"] = getattr(import_module(module), name)(*asked)
+        return {"reasons": [], "status": 0, "found": getattr(import_module(module), name)(*asked)}
     except RefusedError as error:
-        answer |= {"reasons": [str(error)], "status": error.status}
+        return {"reasons": [str(error)], "status": error.status}
     except FilterError as error:
-        answer["reasons"] = error.reasons
+        return {"reasons": error.reasons, "status": 0}
     except MendableError as error:
-        answer["reasons"] = [str(error)]
-    sys.stdout.write(json.dumps(answer))
+        return {"reasons": [str(error)], "status": 0}

@@ -2,27 +2,17 @@
 
 import base64
 import io
-import json
-import logging
-import os
-import resource
-import subprocess
-import sys
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
-from nightwire.core.runtime import clean_environment
+from nightwire.core.runtime import ApartError, Bounds, ask_apart
 from nightwire.portal.model.sky import circle, unproject
 from nightwire.portal.skymaps.regions import LEVELS, Regions, SkymapError, regions
 
-log = logging.getLogger("nightwire.portal")
-
-WALL_S, CPU_S = 60.0, 30
-"""Time by the clock, and of the CPU. [s]"""
-MEMORY = 4 << 30
-"""Address space, of which most is never touched. [byte]"""
+BOUNDS = Bounds(wall_s=60.0, memory=4 << 30, cpu_s=30)
 WIDTH, HEIGHT = 1600, 800
 """Of the picture, that of the ellipse. [pixel]"""
 INK = 230, 120, 0
@@ -31,7 +21,6 @@ SHADES = 225, 100
 """Opacity within each of `LEVELS`."""
 SMALL, RING = 50.0, 3.0
 """Where 90 % lie within less [deg²] there is a ring of that radius [deg]: else nobody saw it."""
-COMMAND = (sys.executable, "-c", f"from {__name__} import main; main()")
 
 
 @dataclass(frozen=True)
@@ -68,40 +57,22 @@ def drawn(packed: bytes) -> DrawnSkymap:
     """
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     try:
-        done = subprocess.run(
-            COMMAND,
-            input=packed,
-            capture_output=True,
-            timeout=WALL_S,
-            env=clean_environment(os.environ) | single,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise SkymapError(f"it was not drawn within {WALL_S:g} s") from error
-    if done.returncode:
-        log.warning("a skymap was not drawn: %s", done.stderr[-2000:].decode(errors="replace"))
-        raise SkymapError("it takes too much time or memory")
-    answer = json.loads(done.stdout)
+        answer = ask_apart(BOUNDS, drawing, base64.b64encode(packed).decode(), **single)
+    except ApartError as error:
+        raise SkymapError(str(error)) from error
     if "refused" in answer:
         raise SkymapError(answer["refused"])
     return DrawnSkymap(base64.b64decode(answer["png"]), tuple(answer["areas"]), tuple(answer["peak"]))
 
 
-def main() -> None:
-    """Draw the file of standard input; print what came out, or why it is refused."""
-    for kind, most in (
-        (resource.RLIMIT_AS, MEMORY),
-        (resource.RLIMIT_CPU, CPU_S),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(kind, (most, most))
+def drawing(packed: str) -> dict[str, Any]:
+    """Return what is drawn of a file, as JSON has it, or why it is refused."""
     try:
-        found = regions(sys.stdin.buffer.read())
+        found = regions(base64.b64decode(packed))
         png = base64.b64encode(picture(found)).decode()
-        answer = {"png": png, "areas": found.areas, "peak": found.peak}
     except SkymapError as error:
-        answer = {"refused": str(error)}
-    sys.stdout.write(json.dumps(answer))
+        return {"refused": str(error)}
+    return {"png": png, "areas": found.areas, "peak": found.peak}
 
 
 def picture(found: Regions) -> bytes:

@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from nightwire.core.runtime.interrupts import INTERRUPTED, answering_interrupts
+from nightwire.core.cli.interrupts import INTERRUPTED, answering_interrupts
 
 WAITS = """
 import sys
 from confluent_kafka.admin import AdminClient
 from nightwire.core.runtime import stopping
-from nightwire.core.runtime.interrupts import answering_interrupts
+from nightwire.core.cli.interrupts import answering_interrupts
 
 with answering_interrupts(), stopping():
     print("waits", flush=True)
