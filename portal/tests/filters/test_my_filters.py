@@ -365,6 +365,7 @@ def test_versions_are_compared_rolled_back_and_disabled(
     follow(browser, "document.querySelector('.said')?.textContent.includes('version 1')")
     browser.visit(f"{site.served.url}/filters/of/bright")
     follow(browser, "document.querySelector('[value=disable]')")
+    assert browser.evaluate("document.querySelector('[value=rollback]')") is None  # it is the live one
     press_button(browser, "disable")
     follow(browser, "document.querySelector('[value=enable]')")
     assert "disabled" in browser.evaluate("document.querySelector('main').textContent")

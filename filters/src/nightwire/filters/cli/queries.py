@@ -144,7 +144,8 @@ def version_lines(known: FilterSet, record: Mapping[str, Any]) -> list[str]:
         "judged row by row", *(f"  because {remark}" for remark in record["remarks"])
     ]  # fmt: skip
     return [
-        f"{owner}/{name} version {version}, {state}, survey {record['survey']}, {record['submitted']}",
+        f"{owner}/{name} version {version}, {state}, survey {record['survey']}, "
+        f"{record['submitted']:%Y-%m-%d %H:%M} UTC",
         *([f"judges {', '.join(record['sources'])}"] if record["sources"] else []),
         f"reads {', '.join(own) or 'nothing that can be seen'}; {cap}",
         *_match_lines(record),

@@ -34,7 +34,7 @@ class Shown:
         name: The filter's.
         version: Its number.
         versions: The numbers of all versions, the newest first.
-        live: Whether any of them is.
+        live: The number of the one that is; 0 for none.
         record: What the engine keeps of this one.
         says: Its description and its work, line by line.
     """
@@ -42,7 +42,7 @@ class Shown:
     name: str
     version: int
     versions: Sequence[int]
-    live: bool
+    live: int
     record: Mapping[str, Any]
     says: Sequence[str]
 
@@ -57,7 +57,7 @@ class Shown:
         own = {
             name: getattr(self, name) for name in ("name", "version", "versions", "live", "language", "says")
         }
-        return {**own, **kept}
+        return {**own, **kept, "live": bool(self.live)}
 
 
 def listed(bootstrap: str, owner: str) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def shown(bootstrap: str, owner: str, name: str, version: int = 0) -> Shown:
         *(summary_lines(summary_of(work), datetime.now(UTC)) if work else ()),
     ]
     numbers = sorted((one for who, what, one in known.versions if (who, what) == (owner, name)), reverse=True)
-    return Shown(name, number, numbers, bool(known.live_version(owner, name)), record, lines)
+    return Shown(name, number, numbers, known.live_version(owner, name), record, lines)
 
 
 def told(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
