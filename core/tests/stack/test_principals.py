@@ -44,8 +44,8 @@ READS = {
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
-    "portal": "accounts alerts.sim comments.ann dead-letters directory filter.ann.mine returns.fink seen.ann "
-    "voevents",
+    "portal": "accounts alerts.sim comments.ann dead-letters directory filter.ann.mine filters "
+    "returns.fink seen.ann voevents",
     "users": "",
     "exporter": "accounts",
     "archive": "accounts alerts.sim",

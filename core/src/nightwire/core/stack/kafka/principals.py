@@ -90,6 +90,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
             "returns.*",
             "seen.*",
             "comments.*",
+            FILTERS,
             VOEVENTS,
             ACCOUNTS,
             DEAD_LETTERS,
