@@ -61,7 +61,7 @@ LONGER = 60.0
 ARCHIVED = 10_000_000
 """So many alerts before the oldest in Kafka may follow from the archive."""
 AGAIN = 30.0
-"""Time until an archive that did not answer is asked again; what Kafka has follows till then. [s]"""
+"""Time until an archive that did not answer is asked again; Kafka is read till then. [s]"""
 EXPIRE = 10.0
 """Time between two looks for what Kafka has forgotten of what is owed. [s]"""
 
