@@ -116,7 +116,7 @@ def test_the_archive_runs_unless_it_is_not_wanted(tmp_path: Path) -> None:
         ports = {name: 10_000 + n for n, name in enumerate(port_names(None, archive=wanted))}
         found = {one.name: one for one in services(tmp_path, ports)}
         assert ("archive" in found) == wanted
-        for name in ("filters", "flows"):  # which read from before Kafka
+        for name in ("directory", "filters", "flows"):  # which read from before Kafka
             assert ("NIGHTWIRE_ARCHIVE_HTTP" in found[name].environment) == wanted
     stream = Stream("sim", 1000, "39s")
     assert [Plan(tmp_path, stream=stream).archives, Plan(tmp_path, archive=False).archives] == [False, False]

@@ -16,7 +16,7 @@ from archive.tests.test_serving import answering
 from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
-from nightwire.core.stack import Broker
+from nightwire.core.stack import Broker, free_port
 from nightwire.directory.mediator.keeping import Keeper
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import KafkaAccess, RefusedError
@@ -243,7 +243,8 @@ def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fr
 def test_what_kafka_has_forgotten_comes_from_the_archive(
     fresh_broker: Broker, serving: Any, tmp_path: Path
 ) -> None:
-    """Of 50 that are owed the archive has 30, Kafka 10, and nobody the others: these are named."""
+    """Of 50 that are owed the archive has 30, Kafka 10, and nobody the others: these are named.
+    While the archive is away, what Kafka has comes, and nothing expires."""
     kafka, name = fresh_broker.bootstrap, group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
     put(writer(tmp_path), *(record(offset) for offset in range(30)))
@@ -264,10 +265,20 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
         said.append(answer.headers.get("Nightwire-Expired", ""))
         return settled(answer)
 
+    def only_the_past(answer: httpx.Response) -> bool:
+        said.append(answer.headers.get("Nightwire-Expired", ""))
+        return not answer.json() and owed(answer) in (0, 40) and "Nightwire-At-End" in answer.headers
+
+    with serving(kafka, archive=f"http://127.0.0.1:{free_port()}") as here:
+        asker = Client(here, "alerts.sim", name)
+        found = asker.until(only_the_past)
+        here.http.post(asker.question.replace("/records", "/commit")).raise_for_status()
+    assert {offset for _, offset in found} == {*range(40, 60)}
+    assert not any(said)
     with answering(Archive(tmp_path), KafkaAccess({})) as http:
         port = httpx.URL(http.base_url).port
         with serving(kafka, archive=f"http://127.0.0.1:{port}") as here:
-            found = Client(here, "alerts.sim", name).until(over)
+            found += Client(here, "alerts.sim", name).until(over)
     assert {offset for _, offset in found} == {*range(30), *range(40, 60)}
     assert sorted(offset for _, offset in found if offset < 50) == [*range(30), *range(40, 50)]
     spans = [one.partition(":")[2].split("-") for text in said for one in text.split(",") if one]

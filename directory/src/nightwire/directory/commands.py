@@ -148,6 +148,7 @@ def serve(watched: tuple[str, ...], sites: tuple[str, ...], **more: Any) -> None
     Examples:
       nightwire directory serve --port 8083
       curl -d '{"sql": "SELECT name, state FROM processes"}' http://127.0.0.1:8083/query
+      NIGHTWIRE_ARCHIVE_HTTP=http://127.0.0.1:8085 nightwire directory serve  for slow links
     """
     from nightwire.core.runtime import setup_logging
     from nightwire.directory.serve.health_watch import Watched

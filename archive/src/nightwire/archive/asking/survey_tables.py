@@ -37,8 +37,8 @@ MANY = 1000
 FRESH = 1.0
 """For so long it is believed that a table is as it was. [s]"""
 KEPT = 64
-"""Groups of the index that are kept: whose ids are near each other is asked for together; 22 MB by
-id, 100 MB of all columns."""
+"""Groups of the index that are kept, of each survey: alerts of a visit have ids near each other.
+Some 22 MB for stamps, 100 MB where all columns are asked for."""
 ALERT_FOLDERS = "'night': DATE, 'npix': BIGINT"
 PACKET_FOLDERS = "'day': DATE, 'partition': INTEGER"
 """Columns that are folders of tables, and their types in SQL."""

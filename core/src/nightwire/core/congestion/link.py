@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import Message
@@ -117,13 +118,22 @@ class Link:
         self._weigh(level, out)
         return self._decided(batch, out, since)
 
-    def wanted(self, most: int, size: int, live: Batch = NOTHING) -> Mapping[Place, Sent]:
-        """Return what is owed and may go beside *live*: nothing where less is sent, or waits."""
+    def wanted(
+        self,
+        most: int,
+        size: int,
+        live: Batch = NOTHING,
+        least: Mapping[TopicPartition, int] = MappingProxyType({}),
+    ) -> Mapping[Place, Sent]:
+        """Return what is owed and may go beside *live*: nothing where less is sent, or waits.
+
+        What lies below the offsets *least* of partitions cannot be had just now.
+        """
         if self.ladder.level is not Level.FULL or self._waiting:
             return {}
         room = (min(LONG * self._budget, size) - live.size) / self._mean[Level.FULL]
-        least = 0 if live.messages else 1
-        return self.owed.first(max(least, min(most - len(live.messages), int(room))))
+        one = 0 if live.messages else 1
+        return self.owed.first(max(one, min(most - len(live.messages), int(room))), least)
 
     def following(
         self, wanted: Mapping[Place, Sent], whole: Sequence[Message], live: Batch = NOTHING

@@ -6,6 +6,7 @@ something of it changes.
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 from nightwire.core.kafka import TopicPartition
 
@@ -55,13 +56,20 @@ class Owed:
         self._changed.add(block)
         return True
 
-    def first(self, most: int) -> dict[tuple[TopicPartition, int], Sent]:
-        """Return the first *most* offsets that are owed, or `RUNS`, and what went out of each."""
+    def first(
+        self, most: int, least: Mapping[TopicPartition, int] = MappingProxyType({})
+    ) -> dict[tuple[TopicPartition, int], Sent]:
+        """Return the first *most* offsets that are owed, or `RUNS`, and what went out of each.
+
+        Args:
+            most: So many at most.
+            least: Below these offsets of partitions nothing can be had just now.
+        """
         found: dict[tuple[TopicPartition, int], Sent] = {}
         runs = 0
         for (partition, begin), held in sorted(self._blocks.items()):
             for offset, sent in enumerate(held, begin):
-                if not sent:
+                if not sent or offset < least.get(partition, 0):
                     continue
                 runs += (partition, offset - 1) not in found
                 if len(found) == most or runs > RUNS:

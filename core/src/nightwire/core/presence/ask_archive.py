@@ -20,13 +20,23 @@ class ArchiveClient:
 
     Args:
         url: Its address.
-        login: Name and password at Kafka, which it asks for too; None where nobody is asked.
+        login: Name and password at Kafka, which it asks for too, or a token; None where nobody is
+            asked.
+        timeout: Longest wait for an answer. [s]
     """
 
-    def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self, url: str, login: tuple[str, str] | str | None = None, *, timeout: float = TIMEOUT
+    ) -> None:
         import httpx
 
-        self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=whom_to_trust(url, login))
+        self._http = httpx.Client(
+            base_url=url,
+            auth=login if isinstance(login, tuple) else None,
+            headers={"Authorization": f"Bearer {login}"} if isinstance(login, str) else {},
+            timeout=timeout,
+            verify=whom_to_trust(url, login),
+        )
 
     def first_since(self, partition: TopicPartition, time_ms: int) -> int | None:
         """Return the first offset that was written at *time_ms* or later; None for none.

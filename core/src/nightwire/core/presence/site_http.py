@@ -68,7 +68,7 @@ def request(
     return answer
 
 
-def whom_to_trust(url: str, login: tuple[str, str] | None) -> "ssl.SSLContext | Literal[False]":
+def whom_to_trust(url: str, login: tuple[str, str] | str | None) -> "ssl.SSLContext | Literal[False]":
     """Return httpx's ``verify`` for a client of *url*.
 
     Passwords go to other machines by https alone, but to those of a private network, such as

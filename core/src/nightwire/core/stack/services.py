@@ -151,7 +151,7 @@ def services(
             *(_https_door("schema_registry", public, ports) if public else ()),
         ),
         *([verb("users", *_users(folder, kafka, ports, public))] if "users" in ports else []),
-        verb("directory", *_directory(where, ports, public)),
+        verb("directory", *_directory(where, ports, public), environment=past),
         verb("gateway", *gateway, stop_timeout=60.0),
         verb("filters", *filters, stop_timeout=30.0, environment=past),
         *([verb("portal", *_portal(where, ports, public))] if "portal" in ports else []),

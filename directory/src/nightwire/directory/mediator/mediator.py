@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import time
 from collections import Counter as Counts
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -16,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from nightwire.core.congestion import Reduction
 from nightwire.core.datagrams import Worth, worth_of
-from nightwire.core.presence import ArchiveClient
+from nightwire.core.presence import ArchiveClient, SiteHttpError
 from nightwire.directory.gate import Gate
 from nightwire.directory.mediator import forms
 from nightwire.directory.mediator.entering import Who, properties_of
@@ -29,9 +30,13 @@ from nightwire.directory.mediator.slow_link import SlowLinkSession
 from nightwire.directory.mediator.stamps import AlertFetcher, picture
 from nightwire.filters.language import FilterError
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
-from nightwire.schemas.serving import Login, RefusedError, Token, body_of
+from nightwire.schemas.serving import RefusedError, Token, body_of
 from nightwire.schemas.topics import MAX_MESSAGE
 
+log = logging.getLogger("nightwire.directory")
+
+PAST = 5.0
+"""Longest wait for the archive, which fresh alerts wait for, too. [s]"""
 SLICE = 0.25
 """Longest wait for Kafka before it is looked whether somebody still listens. [s]"""
 PATIENCE = 1.0
@@ -126,7 +131,12 @@ class Mediator:
         """Return what asks the archive, as *who*; None where it has nothing of *topic*."""
         if not (self._archive and topic.startswith("alerts.")):
             return None
-        return ArchiveClient(self._archive, (who.name, who.password) if isinstance(who, Login) else None)
+        login = who.text if isinstance(who, Token) else who and (who.name, who.password)
+        try:
+            return ArchiveClient(self._archive, login, timeout=PAST)
+        except SiteHttpError as error:
+            log.warning("what Kafka has forgotten is not asked for: %s", error)
+            return None
 
     def _worth(self, question: Asked) -> Worth | None:
         if not question.first:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-from httpx import HTTPError, HTTPStatusError
+from httpx import HTTPError
 
 from nightwire.core.congestion import (
     Batch,
@@ -60,12 +60,13 @@ LONGER = 60.0
 """A session that has answered is kept for so much longer than others: its link is slow. [s]"""
 ARCHIVED = 10_000_000
 """So many alerts before the oldest in Kafka may follow from the archive."""
-SERVER_ERROR = 500
-"""The least status of HTTP that says that a server cannot answer now."""
+AGAIN = 30.0
+"""Time until an archive that did not answer is asked again; Kafka is read till then. [s]"""
 EXPIRE = 10.0
 """Time between two looks for what Kafka has forgotten of what is owed. [s]"""
 
 Partition = tuple[str, int]
+NONE = Batch(())
 
 
 class SlowLinkSession(Session):
@@ -99,6 +100,8 @@ class SlowLinkSession(Session):
         archive: ArchiveClient | None = None,
     ) -> None:
         self._count, self._share, self._archive = count, share, archive
+        self._forgotten: dict[Partition, int] = {}  # is not asked for, till then
+        self._until = 0.0
         self._link = Link(Ladder(limit), handler)
         self._keeper = Keeper(bootstrap, group, topic)
         self._fetcher = RecordFetcher(bootstrap, client)
@@ -166,10 +169,10 @@ class SlowLinkSession(Session):
     def take(self, most: int, size: int, timeout: float) -> list[Message]:
         """Return what goes out next; it is settled with the next `go_on`."""
         with self._open():
-            owes = bool(self._link.wanted(1, size))
+            owes = bool(self._wanted(1, size, NONE))
             self._drain(QUIET if owes or self._link.held else timeout)
             self._expire()
-            live = self._link.choose(most, size, time.monotonic()) or Batch(())
+            live = self._link.choose(most, size, time.monotonic()) or NONE
             batch = self._follow(most, size, live)
             if not batch.messages:
                 return []
@@ -243,7 +246,7 @@ class SlowLinkSession(Session):
 
     def _follow(self, most: int, size: int, live: Batch) -> Batch:
         """Return *live* with whole alerts that are owed, where the link has room for them."""
-        wanted, found = self._link.wanted(most, size, live), list[Message]()
+        wanted, found = self._wanted(most, size, live), list[Message]()
         for here, piece in _pieces(wanted):
             if live.size + sum(map(memory_of, found)) >= size:
                 break
@@ -255,9 +258,14 @@ class SlowLinkSession(Session):
                 break
         return self._link.following(wanted, found, live) if found else live
 
+    def _wanted(self, most: int, size: int, live: Batch) -> Mapping[Place, Sent]:
+        if time.monotonic() >= self._until:
+            self._forgotten.clear()
+        return self._link.wanted(most, size, live, self._forgotten)
+
     def _fetched(self, here: Partition, wanted: range) -> list[Message]:
         low = wanted.start if self._archive is None else watermarks(self._consumer, *here).low
-        found = self._archived(here, range(wanted.start, min(low, wanted.stop)))
+        found = self._archived(here, range(wanted.start, min(low, wanted.stop)), low)
         if low < wanted.stop:
             found += self._fetcher.fetch(here, range(max(low, wanted.start), wanted.stop))
         there = {place_of(one)[1] for one in found}
@@ -266,8 +274,8 @@ class SlowLinkSession(Session):
         self._note_expired(here, gone)
         return found
 
-    def _archived(self, here: Partition, wanted: range) -> list[Message]:
-        """Return what the archive has of what Kafka has forgotten.
+    def _archived(self, here: Partition, wanted: range, low: int) -> list[Message]:
+        """Return what the archive has of what Kafka has forgotten, which lies below *low*.
 
         Raises:
             MissingError: The archive does not answer: it is asked again.
@@ -277,11 +285,8 @@ class SlowLinkSession(Session):
         try:
             return self._archive.records(here, wanted)[0]
         except HTTPError as error:
-            status = error.response.status_code if isinstance(error, HTTPStatusError) else SERVER_ERROR
-            if status >= SERVER_ERROR:
-                raise MissingError(f"the archive does not answer: {error}") from error
-            log.warning("group %s: the archive gives nothing of %s: %s", self.group, here[0], error)
-            return []
+            self._forgotten[here], self._until = low, time.monotonic() + AGAIN
+            raise MissingError(f"the archive gives nothing of {here[0]}: {error}") from error
 
     def _expire(self) -> None:
         """Owe no more what Kafka has forgotten: so a link that never recovers owes no more."""
