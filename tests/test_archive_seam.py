@@ -4,10 +4,11 @@ import json
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,8 +16,9 @@ from click.testing import CliRunner
 from confluent_kafka import TopicPartition
 
 from archive.tests.conftest import alert, message, serving
-from nightwire.consumers import AlertReader
+from nightwire.consumers import AlertReader, ReceivedAlert
 from nightwire.core.accounting import discrepancies, read_accounts
+from nightwire.core.datagrams import LITE_HEADER
 from nightwire.core.kafka import (
     Writer,
     admin,
@@ -37,9 +39,12 @@ from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.engine.backfill_runner import BackfillRunner, find_start
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.model.compilation import compile_request
-from nightwire.schemas import Codec, derived_schema, records, sim_alert_schema
+from nightwire.schemas import SIM_ALERT_ID, Codec, derived_schema, records, sim_alert_schema
 from nightwire.schemas.avro.container import container_block, container_head
 from nightwire.schemas.topics import settings
+from nightwire.schemas.wire import frame
+from tests._multicast import Receiver, free_group, relay
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -68,11 +73,11 @@ def await_archived(url: str, wanted: int) -> None:
     raise AssertionError("not archived")
 
 
-def forget(bootstrap: str) -> dict[int, int]:
-    """Let Kafka delete half of each partition; return where they begin now."""
+def forget(bootstrap: str, share: float = 0.5) -> dict[int, int]:
+    """Let Kafka delete a share of each partition; return where they begin now."""
     reader, kafka = consumer(bootstrap), admin(bootstrap)
     held = {number: watermarks(reader, "alerts.sim", number) for number in range(4)}
-    lows = {number: (marks.low + marks.high) // 2 for number, marks in held.items()}
+    lows = {number: marks.low + int(share * (marks.high - marks.low)) for number, marks in held.items()}
     for done in kafka.delete_records([TopicPartition("alerts.sim", *one) for one in lows.items()]).values():
         done.result(30)
     reader.close()
@@ -104,6 +109,57 @@ def check_stamps_of(number: int, kafka: str, registry: str) -> None:
         assert {name: stamp.raw for name, stamp in one.stamps.items()} == {
             "science": alert(number)["cutoutScience"]
         }
+
+
+@pytest.mark.proof
+def test_stamps_of_what_a_relay_sends_lite_come_from_kafka_and_then_from_the_archive(
+    fresh_broker: Broker,
+    serve_registry: Callable[[str], AbstractContextManager[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kafka, port, group = fresh_broker.bootstrap, free_port(), free_group()
+    names = ("alerts.sim", "accounts", "dead-letters", "_schemas", "directory")
+    ensure_topics(kafka, [settings(name) for name in names])
+    monkeypatch.setenv("NIGHTWIRE_ARCHIVE_HTTP", url := f"http://127.0.0.1:{port}")
+    words = ("--every", "300ms", "--port", str(port))
+    with (
+        serve_registry(kafka) as registry,
+        serving(tmp_path / "archive", kafka, registry, *words),
+        relay(tmp_path / "log", kafka, "alerts.sim", group, "--registry", registry),
+    ):
+        how = {"bootstrap": kafka, "registry": registry, "multicast": group, "interface": "127.0.0.1"}
+        one = Receiver(AlertReader("alerts.sim", survey="sim", timeout=60, **how), 40)
+        until(lambda: one.reader.way == "multicast" or not one.is_alive())
+        write_large(kafka, 1, 41)
+        one.join(60)
+        await_archived(url, 40)
+        lite = [alert for alert in one.alerts if LITE_HEADER in alert.headers]
+        assert len(lite) == 40
+        check_stamps(lite[:20])
+        lows = forget(kafka, 1.0)
+        assert all(offset < lows[number] for _, number, offset in one.places)
+        check_stamps(lite)
+        one.reader.close()
+
+
+def large(number: int) -> dict[str, Any]:
+    """Return an alert that fits into no datagram, with a stamp of its own."""
+    return alert(number) | {"cutoutScience": number.to_bytes(8, "big") * 1000}
+
+
+def write_large(bootstrap: str, first: int, end: int) -> None:
+    out, codec = Writer(producer(bootstrap)), Codec(sim_alert_schema())
+    for number in range(first, end):
+        value = frame(SIM_ALERT_ID, codec.encode(large(number)))
+        out.write("alerts.sim", value, key=b"%d" % number, headers=[("survey", b"sim")])
+    out.flush()
+
+
+def check_stamps(alerts: Sequence[ReceivedAlert]) -> None:
+    for one in alerts:
+        found = {name: stamp.raw for name, stamp in one.stamps.items()}
+        assert found == {"science": large(one.alert["diaSourceId"])["cutoutScience"]}
 
 
 def check_a_filter_on_the_last_night(kafka: str, registry: str) -> None:
