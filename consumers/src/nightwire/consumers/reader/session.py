@@ -103,6 +103,8 @@ class ReaderSession:
         Args:
             finished: What was handed out last is done too.
         """
+        if self._full is not None:  # which may have been asked after the reader had left
+            self._full.close()
         if self._connection is None:
             return
         connection, self._connection = self._connection, None
@@ -112,8 +114,6 @@ class ReaderSession:
         self._dropped = connection.loop.source.dropped
         self._expired += connection.loop.source.expired
         connection.close()
-        if self._full is not None:
-            self._full.close()
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Return what *work* returns, done in this session's own thread."""
