@@ -251,7 +251,7 @@ def _raising(callback: Callable[..., None]) -> Callable[..., None]:
     def called(*given: Any) -> None:
         try:
             callback(*given)
-        except Exception:  # noqa: TRY203  (caught once, it is an exception)
+        except KafkaException:  # noqa: TRY203  (caught once, it is an exception)
             raise
 
     return called

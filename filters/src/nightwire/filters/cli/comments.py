@@ -128,11 +128,14 @@ def _records(bootstrap: str, topics: Collection[str]) -> Iterator[Message]:
     except KafkaException as error:
         if error.args[0].code() not in REFUSALS:
             raise
-        who = principal(bootstrap) or "you"
-        raise CommentError(
-            f"Kafka does not let {who} read comments: `nightwire user add {who}`, by the operator, "
-            "gives what is missing"
-        ) from error
+        raise _denied(principal(bootstrap) or "you", "read") from error
+
+
+def _denied(who: str, what: str) -> CommentError:
+    return CommentError(
+        f"Kafka does not let {who} {what} comments: `nightwire user add {who}`, by the operator, "
+        "gives what is missing"
+    )
 
 
 def _shown(text: str) -> str:
@@ -149,10 +152,7 @@ def _write(bootstrap: str, author: str, id_: str, value: bytes | None, recent: i
     except KafkaException as error:
         if error.args[0].code() not in REFUSALS:
             raise
-        raise CommentError(
-            f"Kafka does not let {author} write comments: `nightwire user add {author}`, by the operator, "
-            "gives what is missing"
-        ) from error
+        raise _denied(author, "write") from error
     writer = Writer(producer(bootstrap, linger_ms=0))
     writer.write(topic, value, key=id_.encode())
     writer.flush()

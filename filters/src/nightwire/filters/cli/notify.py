@@ -45,7 +45,7 @@ def doubt(bootstrap: str, url: str) -> str:
     where = find_endpoints(bootstrap)
     try:
         workers = _workers(where)
-    except (NobodyAnswersError, SiteHttpError) as error:
+    except (NobodyAnswersError, SiteHttpError, json.JSONDecodeError) as error:
         return f"whether a worker sends there is not known: {error}"
     if not workers:
         return "no worker runs flows just now: it begins with one (`nightwire flow serve`)"

@@ -14,7 +14,7 @@ import os
 import random
 import time
 from asyncio import IncompleteReadError, Semaphore, StreamReader, StreamWriter
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
@@ -99,13 +99,12 @@ class Viewer:
 
     async def _over(self, connection: Connection, path: str) -> tuple[bytes, bytes]:
         reader, writer = connection
-        try:
+        with ExitStack() as failed:
+            failed.callback(writer.close)
             _ask(writer, path)
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             body = await reader.readexactly(int(head.split(b"content-length:")[1].split(b"\r", 1)[0]))
-        except BaseException:
-            writer.close()
-            raise
+            failed.pop_all()
         self.idle.append(connection)
         return head, body
 
