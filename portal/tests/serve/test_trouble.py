@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
+from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import following
 from nightwire.portal import records as kept
@@ -23,8 +24,9 @@ from nightwire.portal.serve import Portal, api
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
+from nightwire.schemas.wire import frame
 from portal.tests.model.test_curve import received
-from portal.tests.sample import SIM, Served, image_bytes, sim_alert
+from portal.tests.sample import SIM, Served, image_bytes, message, serving, sim_alert
 
 ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
 
@@ -192,3 +194,14 @@ def test_behind_a_proxy_who_asks_is_whom_the_proxy_names(named: list[str], found
     scope["headers"] = [(b"x-forwarded-for", one.encode()) for one in named]
     asyncio.run(behind_proxy(app)(scope, None, None))
     assert (address_of(seen[0]), seen[0].url.scheme) == (found, "https")
+
+
+def test_no_survey_waits_for_the_schema_of_another(bootstrap: str) -> None:
+    writer = Writer(producer(bootstrap))
+    for number, value in enumerate((frame(77, b"of a schema that nobody gives"), message(sim_alert(777)))):
+        for topic in ("alerts.unknown", SIM):
+            writer.write(topic, value, partition=0, headers=[("survey", b"sim")] if number else [])
+    writer.flush()
+    with serving(bootstrap, registry="http://127.0.0.1:9") as one:
+        one.until(lambda: len(one.portal.recent.named("sim", "777", [SIM])) == 1, "the alert is shown")
+        one.until(lambda: one.follower.undecodable >= 2, "others are counted")

@@ -87,6 +87,7 @@ class Follower:
             registry=self._where.schema_registry,
             last=self._last,
             on_bad=self._bad,
+            needs_schema=False,  # who looks at one survey does not wait for another's registry
             stopped=self._stop.is_set,
         )
         with reader:

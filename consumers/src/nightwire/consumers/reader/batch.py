@@ -45,6 +45,12 @@ class Batch(Generic[Item]):
         self.messages, self.waiting = self.messages[:index], self.messages[index:]
         self.unavailable = error
 
+    def pass_over(self) -> None:
+        """Take the first record that waits for its schema as one that holds no alert."""
+        self.messages, self.waiting = self.waiting[:1], self.waiting[1:]
+        self.bad.append((self.messages[0], str(self.unavailable)))
+        self.unavailable = None
+
 
 class ColumnDecoder(Decoder, Protocol):
     """What we need of an `AlertDecoder`, where fields are read too."""

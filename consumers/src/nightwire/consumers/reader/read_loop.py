@@ -54,6 +54,8 @@ class ReadPolicy:
         registry_timeout: How long a registry that does not answer is asked again. [s]
         stopped: Asked several times a second whether to stop.
         on_bad: Called with each record that holds no alert, before it counts as done.
+        needs_schema: Whether reading ends where no registry answers in time; else the record holds
+            no alert.
     """
 
     limit: int | None
@@ -61,6 +63,7 @@ class ReadPolicy:
     registry_timeout: float
     stopped: Callable[[], bool]
     on_bad: Callable[[BadRecord], None] | None
+    needs_schema: bool = True
 
 
 @dataclass
@@ -225,6 +228,9 @@ class ReadLoop:
         while (
             batch := self._filtered(unpack, messages, most)
         ).unavailable is not None and not batch.messages:
+            if not self._policy.needs_schema:
+                batch.pass_over()
+                return batch
             if self._stopped() or time.monotonic() >= deadline:
                 first = messages[0]
                 where = f"{first.topic()}[{first.partition()}]@{first.offset()}"

@@ -103,6 +103,9 @@ class AlertReader:
         as_version: Read every alert as this version of its schema: ``"11.0"``, an id, or the schema
             itself.
         on_bad: Called with each record that holds no alert, before it counts as done.
+        needs_schema: Wait up to a minute for a registry that does not answer, then end with an
+            error; without it, for those who look at what comes, a record whose schema nobody gives
+            now holds no alert, and the next is read.
         stopped: Asked several times a second whether to stop.
         commit_interval: Time between a group's commits. [s]
 
@@ -139,6 +142,7 @@ class AlertReader:
         announce: bool = False,
         as_version: int | str | Mapping[str, Any] | None = None,
         on_bad: Callable[[BadRecord], None] | None = None,
+        needs_schema: bool = True,
         stopped: Callable[[], bool] = _never,
         commit_interval: float = 1.0,
     ) -> None:
@@ -164,7 +168,7 @@ class AlertReader:
             check_condition(where, plan.topics, survey)
         endpoints = find_endpoints(bootstrap, registry)
         registry_timeout = REGISTRY_TIMEOUT if endpoints.schema_registry else 0.0
-        policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad)
+        policy = ReadPolicy(limit, timeout, registry_timeout, stopped, on_bad, needs_schema)
         wanted = where, announce or multicast == "auto", channel
         request = ReadRequest(plan, endpoints, policy, survey, as_version, commit_interval, *wanted)
         self._session = ReaderSession(request, Deduplicator(dedup, RecentKeys(window)))

@@ -93,9 +93,22 @@ class Watched(Experiment):
         with Child(nightwire(*words, "--metrics-port", str(page)), log) as child:
             self._context.role(child.process.pid, "portal")
             child.await_health(page)
-            while not httpx.get(f"http://127.0.0.1:{port}/api/alerts?survey=sim").json()["alerts"]:
-                time.sleep(0.1)  # polling a condition
+            _await_alert(port, child)
             yield port
+
+
+def _await_alert(port: int, child: Child, timeout: float = 60.0) -> None:
+    """Wait until a portal shows one.
+
+    Raises:
+        ChildError: It does not within *timeout* [s].
+    """
+    deadline = time.monotonic() + timeout
+    with httpx.Client() as client:
+        while not client.get(f"http://127.0.0.1:{port}/api/alerts?survey=sim").json()["alerts"]:
+            if time.monotonic() > deadline:
+                raise child.failure()
+            time.sleep(0.1)  # polling a condition
 
 
 def figures_of() -> Iterator[Figure]:
