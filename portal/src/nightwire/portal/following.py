@@ -20,9 +20,11 @@ log = logging.getLogger("nightwire.portal")
 
 RETURNS = "returns."
 """What the topics of community brokers' classifications begin with."""
-BATCH, WAIT = 256, 0.5
-"""Most alerts that are taken in at once, and the longest wait for so many: pages change twice a
-second, so that those who look see the same. [s]"""
+BATCH, WAIT = 256, 0.25
+"""Most alerts that are taken in at once, and the longest wait for so many. [s]"""
+FETCH_WAIT = 0.5
+"""How long Kafka gathers: pages change twice a second, so that those who look see the same, and it
+sends to us twice a second instead of each alert by itself. [s]"""
 
 
 def is_shown(topic: str) -> bool:
@@ -87,6 +89,7 @@ class Follower:
             registry=self._where.schema_registry,
             last=self._last,
             on_bad=self._bad,
+            fetch_wait=FETCH_WAIT,
             needs_schema=False,  # who looks at one survey does not wait for another's registry
             stopped=self._stop.is_set,
         )

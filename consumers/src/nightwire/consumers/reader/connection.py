@@ -48,6 +48,9 @@ from nightwire.schemas.topics import named_survey
 log = logging.getLogger("nightwire.consumers")
 
 VERSION = re.compile(r"(\d+)\.(\d+)")
+FETCH_BYTES = 8 << 20
+"""What Kafka sends at once where a reader lets it gather; no more than of one partition, so that
+who is behind never waits."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class ReadRequest:
         where: Condition on alerts; None lets all pass.
         announce: Whether the subscription is told to others.
         channel: Whether a derived channel that covers *where* may be read.
+        fetch_wait: How long Kafka may gather what it sends. [s]
     """
 
     plan: Plan
@@ -75,6 +79,7 @@ class ReadRequest:
     where: str | None = None
     announce: bool = False
     channel: bool = True
+    fetch_wait: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -179,6 +184,9 @@ def _source(request: ReadRequest, registry: SchemaRegistry) -> RecordSource:
             )
         return SlowLinkSource(request.endpoints.directory, plan, login(bootstrap))
     how = membership(plan.member, properties()) if plan.group else {}
+    if request.fetch_wait:
+        size = {"fetch_min_bytes": FETCH_BYTES, "fetch_message_max_bytes": FETCH_BYTES}
+        how = {**how, **size, "fetch_wait_max_ms": int(1000 * request.fetch_wait)}
     source: RecordSource
     log = VisitLog(bootstrap, survey_in(plan, request.survey)) if plan.visit is not None else None
     client = consumer(bootstrap, group=plan.group, on_error=registry.doubt, enable_partition_eof=True, **how)

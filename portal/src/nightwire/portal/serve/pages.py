@@ -68,6 +68,7 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # none changes while we run; to look costs two system calls each time
     )
     found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
     found.globals["row_html"] = row_html
