@@ -3,6 +3,7 @@
 import gzip
 import io
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from astropy.io import fits
 from PIL import Image
 
-from nightwire.schemas import Stamp, StampError
+from nightwire.schemas import Stamp, StampError, stamps
 from nightwire.schemas.stamps import encode_png, extension_of, scale
 
 
@@ -84,6 +85,24 @@ def test_a_cube_shows_its_first_plane_and_an_empty_primary_the_first_extension()
     assert np.array_equal(Stamp("a", fits_of(None, cube[1])).array, cube[1])
 
 
+def test_a_plain_file_is_read_as_astropy_reads_it() -> None:
+    for kind in ("u1", "i2", "u2", "i4", "i8", "f4", "f8"):
+        image = np.arange(12).reshape(3, 4).astype(kind)
+        file = fits_of(image)
+        read = stamps.read_image(file)
+        assert np.array_equal(read, image)
+        assert read.dtype == stamps._first_image(file).dtype
+        assert (stamps._plain_image(file) is None) == (kind == "u2")  # scaled: astropy's
+    plain = fits_of(np.ones((3, 4), "f4"))
+    for card in (
+        "BZERO   =                  5.0",
+        "NAXIS1  =                    2",
+        "bscale  =                  2.0",
+    ):
+        other = plain.replace(b"END" + b" " * 77, card.ljust(80).encode() + b"END" + b" " * 77)[: len(plain)]
+        assert stamps._plain_image(other) is None
+
+
 GOOD = fits_of(np.ones((30, 30), np.float32))
 
 
@@ -113,12 +132,19 @@ def test_what_is_broken_says_how(raw: bytes, reason: str) -> None:
 
 @pytest.mark.data
 def test_every_real_stamp_is_shown_or_refused_by_name(data: Path) -> None:
-    shown = {}
+    shown, alike = {}, 0
     for path in sorted((data / "alerts" / "stamps").rglob("*.*")):
+        with suppress(StampError):
+            if (plain := stamps._plain_image(Stamp(path.stem, path.read_bytes()).fits)) is not None:
+                assert np.array_equal(
+                    plain, stamps._first_image(Stamp(path.stem, path.read_bytes()).fits), equal_nan=True
+                )
+                alike += 1
         try:
             shown[path.name] = picture(Stamp(path.stem, path.read_bytes()).png()).shape
         except StampError as error:
             shown[path.name] = str(error)
+    assert alike == 12
     refused = {name for name, shape in shown.items() if isinstance(shape, str)}
     assert refused == {"gbpusd.png", "orion.fits", "orion29.fits", "sci.fits.gz"}
     assert shown["ztf_science.fits.gz"] == (252, 252)
