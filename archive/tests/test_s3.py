@@ -6,7 +6,7 @@ from archive.tests.conftest import URL, Known, put, record
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, ArchiveError
 from nightwire.archive.storage import FencedError, Place, record_rows
-from nightwire.archive.upkeep import Retention, keep_up
+from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import KafkaAccess
@@ -38,7 +38,7 @@ def test_a_bucket_holds_what_a_folder_holds(bucket: Place) -> None:
         assert (whole, found.decode(whole).alert["diaSourceId"]) == (record(51), 52)
         with pytest.raises(ArchiveError, match="disabled"):
             found.query("SELECT * FROM read_text('/etc/passwd')")
-    keep_up(bucket, Retention(), least=2)
+    Upkeep(bucket, Retention()).run(least=2)
     with Archive(URL) as found:
         assert found.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 52}]
         assert len(found.get(7)) == 1

@@ -11,7 +11,8 @@ from archive.tests.conftest import NOON, message, put, record, writer
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, QuestionError
 from nightwire.archive.commands import archive
-from nightwire.archive.storage import record_of
+from nightwire.archive.storage import Place, StorageError, record_of
+from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.schemas.serving import KafkaAccess
 
 
@@ -65,6 +66,22 @@ def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     words = ["get", "1", "--archive", str(tmp_path), "--as", "avro"]
     shown = CliRunner().invoke(archive, words)
     assert (shown.exit_code, "no longer kept" in str(shown.exception)) == (1, True), shown.output
+
+
+def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tables := writer(tmp_path), record(number))
+    next((tmp_path / "sim" / "alerts").rglob("*.parquet")).unlink()
+    upkeep = Upkeep(Place(tmp_path), Retention())
+    assert upkeep.run(least=2) > 0
+    assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
+    shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
+    assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output
+    with pytest.raises(StorageError, match=tables.alerts.uri):
+        [*tables.alerts.between(0, 0, 3, 10)]
+    (tmp_path / "sim" / "alerts" / "_delta_log" / f"{3:020d}.json").write_text("damaged")
+    with pytest.raises(StorageError, match=tables.alerts.uri):
+        tables.alerts.count(0, 0, 3)
 
 
 @pytest.mark.parametrize(

@@ -241,13 +241,15 @@ def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
 
 
 def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
-    from nightwire.archive.upkeep import Retention, keep_up
+    from nightwire.archive.upkeep import Retention, Upkeep
 
     tables = writer(tmp_path)
     for n in range(6):
         put(tables, *(record(6 * k + n, message(40 * k + n + 1)) for k in range(0)), record(n))
     before = ids(tmp_path)
-    assert keep_up(Place(tmp_path), Retention(), least=2, spared=timedelta(0)) > 0
+    upkeep = Upkeep(Place(tmp_path), Retention())
+    assert upkeep.run(least=2, spared=timedelta(0)) > 0
+    assert (upkeep.done > 0, upkeep.failed) == (True, [])
     assert ids(tmp_path) == before
     (whole,) = (tmp_path / "sim" / "packets").rglob("*.parquet")
     groups = parquet.read_metadata(whole).to_dict()["row_groups"]
@@ -255,7 +257,8 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     assert columns
     assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
     put(writer(tmp_path), record(6))
-    keep_up(Place(tmp_path), Retention(rows=timedelta(days=1), whole=timedelta(days=1)), spared=timedelta(0))
+    short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
+    Upkeep(Place(tmp_path), short).run(spared=timedelta(0))
     kept = Table(Place(tmp_path), "sim", tables.packets.kind)
     assert kept.position(SOURCE) == 7
     assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])

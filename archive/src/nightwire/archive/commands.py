@@ -195,10 +195,12 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
 @click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
 def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
-    from nightwire.archive.upkeep import Retention, keep_up
+    from nightwire.archive.upkeep import Retention, Upkeep
 
-    fewer = keep_up(_place(url), Retention(_span(keep), _span(keep_whole)), least=2)
-    click.echo(f"{fewer} files fewer")
+    upkeep = Upkeep(_place(url), Retention(_span(keep), _span(keep_whole)))
+    click.echo(f"{upkeep.run(least=2)} files fewer")
+    if upkeep.failed:
+        raise click.ClickException("; ".join(upkeep.failed))
 
 
 @archive.command()

@@ -11,14 +11,12 @@ from typing import Any
 
 import uvicorn
 from confluent_kafka import KafkaException
-from deltalake.exceptions import DeltaError
 from prometheus_client import CollectorRegistry, Gauge
-from pyarrow import ArrowException
 
 from nightwire.archive.asking import Archive
 from nightwire.archive.serving import application
-from nightwire.archive.storage import ArchiveError, FencedError, Place, StorageError
-from nightwire.archive.upkeep import Retention, keep_up
+from nightwire.archive.storage import FencedError, Place, StorageError
+from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.archive.writing import (
     GROUP,
     PATIENCE,
@@ -108,10 +106,11 @@ def serve(asked: ServeSettings) -> None:
         servers = asked.servers(app, app)
         drain = LastingDrain(partial(draining, asked, kafka))
         failures = exits.enter_context(working(drain, partial(end, servers)))
-        count(collected, drain)
+        upkeep = Upkeep(asked.place, asked.retention)
+        count(collected, drain, upkeep)
         healthy = asked.metrics_page(collected, servers, lambda: drain.is_at_work and not failures)
         exits.enter_context(healthy)
-        exits.enter_context(upkeep(asked))
+        exits.enter_context(seen_to(upkeep, asked.upkeep))
         about = {"archive": asked.place.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=asked.endpoints, capabilities=about))
         log.info("the archive in %s on %s", asked.place, asked.url)
@@ -226,22 +225,19 @@ def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[Ex
 
 
 @contextmanager
-def upkeep(asked: ServeSettings) -> Iterator[None]:
-    """Compact and forget, now and then, within the block."""
+def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
+    """See to the tables within the block, with a *pause* between two times; 0 for never. [s]"""
     stop = Stop()
 
     def look() -> None:
-        while not stop.wait(asked.upkeep):
-            try:
-                if fewer := keep_up(asked.place, asked.retention):
-                    log.info("%d files fewer", fewer)
-            except (ArchiveError, DeltaError, OSError, ArrowException) as error:
-                log.error("files were not joined, tried again: %s", error)  # noqa: TRY400  (a line says it all)
-            except Exception:  # whatever it is: rows are written on, and files are joined the next time
-                log.exception("files were not joined, tried again")
+        while not stop.wait(pause):
+            if fewer := upkeep.run():
+                log.info("%d files fewer", fewer)
+            for why in upkeep.failed:
+                log.error("not seen to, tried again in %g s: %s", pause, why)
 
     thread = Thread(target=look, name="archive-upkeep", daemon=True)
-    if asked.upkeep:
+    if pause:
         thread.start()
     try:
         yield
@@ -249,7 +245,11 @@ def upkeep(asked: ServeSettings) -> Iterator[None]:
         stop.set()
 
 
-def count(registry: CollectorRegistry, drain: LastingDrain) -> None:
-    """Let Prometheus see what is archived."""
+def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> None:
+    """Let Prometheus see what is archived, and whether it is seen to."""
     for at, (name, text) in enumerate(GAUGES.items()):
         Gauge(name, text, registry=registry).set_function(partial(drain.value, at))
+    failed = "Tables that the last upkeep could not join or shorten."
+    Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
+        lambda: len(upkeep.failed)
+    )

@@ -1,12 +1,11 @@
 """Small files are joined, and what is too old goes."""
 
-import logging
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from nightwire.archive.storage import ALERTS, FOLDER, INDEX, PACKETS, Place, StorageError, Table
-
-log = logging.getLogger("nightwire.archive")
 
 LEAST = 8
 """So many small files of a folder are joined, while the archive is at work."""
@@ -27,35 +26,51 @@ class Retention:
     whole: timedelta | None = None
 
 
-def keep_up(
-    place: Place,
-    retention: Retention,
-    least: int = LEAST,
-    spared: timedelta = SPARED,
-) -> int:
-    """Compact all tables of the archive, and delete what is older than *retention*.
+class Upkeep:
+    """The upkeep of an archive: what it did, and what it could not.
 
     Args:
         place: Of the archive.
         retention: How long things are kept.
-        least: How many files of a folder are worth joining.
-        spared: How long replaced files stay.
 
-    Returns:
-        How many files became fewer, before replaced ones are deleted.
+    Attributes:
+        done: When all tables were last seen to. [s since 1970]
+        failed: Why tables were not, the last time.
     """
-    fewer = 0
-    for survey in place.folders():
-        for kind in (ALERTS, INDEX, PACKETS) if survey != FOLDER else ():
-            kept = retention.whole if kind is PACKETS else retention.rows
-            try:
-                fewer += _keep_up(Table(place, survey, kind), kept, least, spared)
-            except StorageError as error:  # tried again at the next time
-                log.warning("%s", error)
-    return fewer
 
+    def __init__(self, place: Place, retention: Retention) -> None:
+        self._place, self._retention = place, retention
+        self.done, self.failed = 0.0, list[str]()
 
-def _keep_up(table: Table, kept: timedelta | None, least: int, spared: timedelta) -> int:
-    fewer = table.compact(least)
-    table.forget((datetime.now(UTC) - kept).date().isoformat() if kept else "", spared)
-    return fewer
+    def run(self, least: int = LEAST, spared: timedelta = SPARED) -> int:
+        """Compact all tables, and delete what is too old; what cannot be is in `failed`.
+
+        Args:
+            least: How many files of a folder are worth joining.
+            spared: How long replaced files stay.
+
+        Returns:
+            How many files became fewer, before replaced ones are deleted.
+        """
+        fewer, failed = 0, list[str]()
+        try:
+            for table in self._tables():
+                try:
+                    fewer += self._of_table(table, least, spared)
+                except Exception as error:  # noqa: BLE001  (whatever it is: others are seen to)
+                    failed.append(f"{table.uri}: {type(error).__name__}: {error}")
+        except StorageError as error:
+            failed.append(str(error))
+        self.failed, self.done = failed, self.done if failed else time.time()
+        return fewer
+
+    def _tables(self) -> Iterator[Table]:
+        for survey in self._place.folders():
+            for kind in (ALERTS, INDEX, PACKETS) if survey != FOLDER else ():
+                yield Table(self._place, survey, kind)
+
+    def _of_table(self, table: Table, least: int, spared: timedelta) -> int:
+        kept = self._retention.whole if table.kind is PACKETS else self._retention.rows
+        fewer = table.compact(least)
+        table.forget((datetime.now(UTC) - kept).date().isoformat() if kept else "", spared)
+        return fewer

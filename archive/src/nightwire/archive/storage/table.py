@@ -23,6 +23,7 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyarrow import ArrowException
 
 from nightwire.archive.storage.file_runs import FILE_SIZE, Run, runs
 from nightwire.archive.storage.place import ArchiveError, Place, StorageError
@@ -144,7 +145,7 @@ class Table:
                 some = offsets[first : first + most]
                 wanted = _within(number, some[0].as_py(), some[-1].as_py())
                 yield dataset.to_table(columns and [*columns], filter=wanted).sort_by("offset")
-        except OSError as error:
+        except (ArrowException, DeltaError, OSError) as error:
             raise StorageError(f"{self.uri}: {error}") from error
 
     def count(self, number: int, begin: int, end: int) -> int:
@@ -157,7 +158,7 @@ class Table:
             return 0
         try:
             return int(found.to_pyarrow_dataset().count_rows(filter=_within(number, begin, end - 1)))
-        except OSError as error:
+        except (ArrowException, DeltaError, OSError) as error:
             raise StorageError(f"{self.uri}: {error}") from error
 
     @property
