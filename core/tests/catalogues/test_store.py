@@ -1,7 +1,11 @@
 """Catalogues on disk: versions, columns of matches, maps, and the command."""
 
 import json
+import os
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +17,7 @@ from click.testing import CliRunner, Result
 from mocpy import MOC
 
 from nightwire.core.catalogues import Catalogue, CatalogueError, CatalogueStore, Columns, SkyMap
-from nightwire.core.catalogues.catalogue import build
+from nightwire.core.catalogues.catalogue import Description, build
 from nightwire.core.catalogues.commands import catalogue
 
 COUNT = 5_000
@@ -239,6 +243,34 @@ def test_the_command_adds_lists_shows_and_removes(store: CatalogueStore, tmp_pat
     assert "no catalogues" in ask(store, "list").output
     gone = ask(store, "show", "stars")
     assert isinstance(gone.exception, CatalogueError)
+
+
+def test_a_version_that_is_added_again_is_not_removed_beside(
+    store: CatalogueStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes: one adds what another, which looked a moment before, removes."""
+    (tmp_path / "t.csv").write_text("ra,dec\n1,2\n")
+    version = store.add("me/mine", tmp_path / "t.csv").version
+    store.prune(set(), 0.0)
+    removed = shutil.rmtree
+    with ThreadPoolExecutor() as other:
+        adding: list[Future[Description]] = []
+
+        def slowly(folder: Path, **how: Any) -> None:
+            if not adding:
+                adding.append(other.submit(store.add, "me/mine", tmp_path / "t.csv"))
+                wait(adding, 0.5)
+            removed(folder, **how)
+
+        monkeypatch.setattr(shutil, "rmtree", slowly)
+        assert store.prune(set(), 0.0) == [f"me/mine {version}"]
+        assert adding[0].result(60).version == version
+    assert store.describe("me/mine").rows == 1
+    left = store.folder / "owned" / "me" / "mine" / ".adding-dead"
+    left.mkdir()
+    os.utime(left, (1, 1))
+    store.prune({("me/mine", version)}, 0.0)
+    assert not left.exists(), "who was killed while he added leaves nothing for ever"
 
 
 def test_what_no_filter_needs_goes_after_a_while(store: CatalogueStore, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ Versions are never changed: whoever has one open, or was told of one, finds the 
 until it is removed.
 """
 
+import fcntl
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -34,6 +35,9 @@ VERSION = re.compile(r"[0-9a-f]{12}")
 
 UNNEEDED = "unneeded"
 """File of a version that no filter needs, since when it was made."""
+
+LONGEST = 86_400.0
+"""After so long nobody adds a catalogue any more: he was killed. [s]"""
 
 READ_AT_ONCE = 1 << 20
 """Of a file that is hashed. [byte]"""
@@ -82,12 +86,10 @@ class CatalogueStore:
                 f"there is a catalogue {name} already, version {present}: --replace puts this one in its "
                 "place for filters that are submitted from now on"
             )
-        if not (home / version).is_dir():
+        while not self._taken(home, version):
             with _made_apart(home / version) as work:
                 made = (_map_of if is_map(begin) else _table_of)(work, name, version, path, columns)
                 (work / "catalogue.json").write_text(json.dumps(asdict(made)))
-        (home / version / UNNEEDED).unlink(missing_ok=True)
-        self._point(home, version)
         return Description.of(home / version)
 
     def current(self, name: str) -> str | None:
@@ -132,13 +134,14 @@ class CatalogueStore:
         Raises:
             CatalogueError: There is none.
         """
-        current = self.describe(name).version
-        gone = [one.version for one in self.versions(name) if not (old and one.version == current)]
-        for version in gone:
-            shutil.rmtree(self._home(name) / version)
-        if not old:
-            shutil.rmtree(self._home(name))
-        return len(gone)
+        with self._alone():
+            current = self.describe(name).version
+            gone = [one.version for one in self.versions(name) if not (old and one.version == current)]
+            for version in gone:
+                shutil.rmtree(self._home(name) / version)
+            if not old:
+                _leave(self._home(name))
+            return len(gone)
 
     def prune(self, needed: Container[tuple[str, str]], grace: float) -> list[str]:
         """Remove the versions that nobody has needed for so long; return their names.
@@ -149,6 +152,13 @@ class CatalogueStore:
             needed: Names and versions that filters need.
             grace: Since a look first found that nobody needs it. [s]
         """
+        with self._alone():
+            for work in [*self.folder.glob("shared/*/.adding-*"), *self.folder.glob("owned/*/*/.adding-*")]:
+                if time.time() - work.stat().st_mtime >= LONGEST:
+                    shutil.rmtree(work)
+            return self._prune(needed, grace)
+
+    def _prune(self, needed: Container[tuple[str, str]], grace: float) -> list[str]:
         gone = []
         for name in self.names():
             home, current = self._home(name), self.current(name)
@@ -162,7 +172,7 @@ class CatalogueStore:
                     shutil.rmtree(home / version)
                     gone.append(f"{name} {version}")
             if not self.kept(name):
-                shutil.rmtree(home)
+                _leave(home)
         return gone
 
     def open(self, name: str, version: str) -> Catalogue | SkyMap:
@@ -208,11 +218,34 @@ class CatalogueStore:
             if one not in kept:
                 shutil.rmtree(home / one)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Let no other process change what there is, within the block."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _taken(self, home: Path, version: str) -> bool:
+        """Whether a version is there, is the present one now, and counts as needed."""
+        with self._alone():
+            if there := (home / version).is_dir():
+                (home / version / UNNEEDED).unlink(missing_ok=True)
+                self._point(home, version)
+            return there
+
     @staticmethod
     def _point(home: Path, version: str) -> None:
         fresh = home / f".current-{version}"
         fresh.write_text(version)
         fresh.replace(home / "current")
+
+
+def _leave(home: Path) -> None:
+    """Remove the folder of a catalogue without versions, unless one is being made in it."""
+    (home / "current").unlink(missing_ok=True)
+    with suppress(OSError):
+        home.rmdir()
 
 
 @contextmanager
