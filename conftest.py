@@ -5,6 +5,7 @@ A test whose tool is missing is not collected, and the run's last lines say so. 
 ``NIGHTWIRE_TESTS=all`` a missing tool is a failure; missing data is not.
 """
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -125,6 +126,15 @@ LONGEST = (
 processes have nothing to do."""
 
 left_out: dict[str, int] = {}
+
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from now on, among what is not of the 6,000 tests themselves."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
