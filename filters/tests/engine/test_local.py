@@ -169,7 +169,7 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
     assert "transform gave int 5 for label, declared as str" in done.stdout
 
 
-PAST, LATER, SOME, MOST = 2500, 300, 50, 60
+PAST, LATER, SOME, MOST = 1500, 300, 50, 40
 """Alerts before a filter is submitted; alerts meanwhile, so many at a time; and the most that are
 sent."""
 
