@@ -98,8 +98,9 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 # a Kafka or a Spark that lives for a minute starts in half the time with Java's quick compiler
 # alone
 
+usual = os.environ.get("NIGHTWIRE_PROOFS") != "1"
 hypothesis.settings.register_profile(
-    "nightwire", deadline=None, derandomize=os.environ.get("NIGHTWIRE_PROOFS") != "1"
+    "nightwire", deadline=None, derandomize=usual, max_examples=50 if usual else 100
 )
 hypothesis.settings.load_profile("nightwire")
 # the same examples each day, whatever else the machine does; proofs look further
