@@ -128,14 +128,16 @@ processes have nothing to do."""
 
 left_out: dict[str, int] = {}
 
-gc.disable()
 
-
-def pytest_collection_finish() -> None:
-    """Collect garbage from now on, among what is not of the 6,000 tests themselves."""
-    gc.collect()
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect the tests without looking for garbage, then only among what is not of theirs."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
