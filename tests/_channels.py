@@ -66,7 +66,7 @@ class Load(threading.Thread):
         """Write."""
         for number in count(0, 100):
             self._write(range(number, number + 100))
-            if self._leave.wait(0.03):
+            if self._leave.wait(0.1):
                 return
 
     def __enter__(self) -> "Load":

@@ -24,6 +24,10 @@ from tests.test_stack import Stack
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
+ENGINE = () if os.environ.get("NIGHTWIRE_PROOFS") == "1" else ("--light",)
+"""With Spark as a proof: its processes have their passwords as the light engine has, in their
+environment, and `tests/test_stack.py` runs it."""
+
 FILTER = """\
 def keep(alert):
     return alert.id % 20 == 0
@@ -33,7 +37,7 @@ def keep(alert):
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     one = Stack(tmp_path_factory.mktemp("stack"))
-    one.run("up", "--ports", "free", "--state", ".nightwire", "--auth", "scram")
+    one.run("up", "--ports", "free", "--state", ".nightwire", "--auth", "scram", *ENGINE)
     yield one
     one.run("down")
 

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, wire
 from nightwire.schemas.topics import settings
+from tests import _waiting as waiting
 
 TOPICS = (
     "visits",
@@ -80,12 +80,7 @@ def encode(make_alert: Callable[..., dict[str, Any]]) -> Callable[..., bytes]:
 
 def until(true: Callable[[], Any], timeout: float = 60.0, why: Callable[[], str] = lambda: "") -> Any:
     """Return what *true* says once it is true; fail after *timeout* [s]."""
-    deadline = time.monotonic() + timeout
-    while not (found := true()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"not true after {timeout:g} s: {why()}")
-        time.sleep(0.05)  # polling a condition
-    return found
+    return waiting.until(true, why, timeout)
 
 
 @pytest.fixture(scope="session", name="until")

@@ -21,7 +21,7 @@ from nightwire.core.stack import Broker
 from nightwire.producer.visits.abandoned import abandoned, close_abandoned, known_visits
 from nightwire.producer.visits.visit_topic import VisitTopic, utc_now
 from nightwire.producer.visits.writer_id import WriterId
-from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
+from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, SchemaRegistry, survey
 from nightwire.schemas.topics import settings
 from nightwire.schemas.wire import frame, read_container, unframe
 
@@ -70,15 +70,18 @@ def test_three_counts_of_simulated_visits_agree(kafka: str, registry_url: str) -
         assert schemas.latest("alerts.sim-value")[1] == SIM_ALERT_ID
 
 
-def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(kafka: str) -> None:
+def test_a_visit_whose_writer_died_is_closed_with_what_lies_in_the_topic(
+    kafka: str, visit: list[dict[str, Any]], codec: Codec
+) -> None:
+    value = frame(SIM_ALERT_ID, codec.encode(visit[0]))  # an alert: others read this topic, too
     writer = Writer(producer(kafka))
     visit_topic = VisitTopic(writer, "sim", writer_id=DEAD)
     counts = visit_topic.open(2020010100001)
     for _ in range(3):
-        writer.write("alerts.sim", frame(SIM_ALERT_ID, b""), headers=[("visit", b"2020010100001")])
+        writer.write("alerts.sim", value, headers=[("visit", b"2020010100001")])
     writer.flush()
-    left = abandoned(known_visits(kafka, "sim"), utc_now())
-    assert [known.number for known in left] == [counts.visit]
+    left = [one for one in abandoned(known_visits(kafka, "sim"), utc_now()) if one.number == counts.visit]
+    assert len(left) == 1
     close_abandoned(kafka, visit_topic, left)
     record = known_visits(kafka, "sim")[counts.visit].record
     assert (record["written"], record["estimated"], record["closed"] is None) == (3, True, False)

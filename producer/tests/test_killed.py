@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 
 from conftest import PAGES
 from nightwire.core.accounting import discrepancies, read_accounts
-from nightwire.core.kafka import Writer, ensure_topics, headers_of, producer, read_to_end
+from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer, read_to_end
 from nightwire.core.stack import Broker, free_port
 from nightwire.producer.visits.abandoned import known_visits
 from nightwire.producer.visits.visit_ids import VisitIdAllocator
@@ -63,11 +64,23 @@ def process(number: int) -> WriterId:
     return WriterId(socket.gethostname(), 1 << 22, number)
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Yield the address of a Kafka of these tests' own."""
+    one = Broker(tmp_path_factory.mktemp("kafka"), port=free_port(), controller=free_port())
+    one.start()
+    yield one.bootstrap
+    one.kill()
+
+
 @pytest.fixture
-def quiet(fresh_broker: Broker) -> str:
-    """Return the address of a Kafka that has our topics, and nothing in them."""
-    ensure_topics(fresh_broker.bootstrap, [settings(name) for name in TOPICS])
-    return fresh_broker.bootstrap
+def quiet(own: str) -> Iterator[str]:
+    """Yield the address of a Kafka that has our topics, and nothing in them."""
+    ensure_topics(own, [settings(name) for name in TOPICS])
+    yield own
+    client = admin(own)  # it waits for its answers as long as it is held
+    for done in client.delete_topics([*TOPICS]).values():
+        done.result(30)
 
 
 def test_of_two_who_want_a_visit_number_the_first_in_the_topic_has_it(quiet: str) -> None:

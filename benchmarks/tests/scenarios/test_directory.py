@@ -56,7 +56,12 @@ def workers(kafka: str, tmp_path: Path) -> Iterator[WorkerPool]:
 @pytest.mark.netns
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("experiment", "kinds"), [(Reading, [*Kind]), (Many, [Kind.SUBJECT]), (Link, [Kind.SUBJECT])]
+    ("experiment", "kinds"),
+    [
+        (Reading, [*Kind]),
+        pytest.param(Many, [Kind.SUBJECT], marks=pytest.mark.proof),
+        pytest.param(Link, [Kind.SUBJECT], marks=pytest.mark.proof),
+    ],
 )
 def test_a_tiny_run_gives_the_figures(
     workers: WorkerPool,

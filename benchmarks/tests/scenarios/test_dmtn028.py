@@ -249,10 +249,15 @@ def runner(kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tra
     [
         pytest.param(Transfer(Load(20), consumers=(DICTS, LATEST)), id="both kinds of consumers"),
         pytest.param(Transfer(Load(20, ready=True), consumers=(BYTES, LATEST)), id="raw librdkafka"),
-        pytest.param(Transfer(Load(21, stamps=False), producers=3, partitions=16), id="three producers"),
+        pytest.param(
+            Transfer(Load(21, stamps=False), producers=3, partitions=16),
+            id="three producers",
+            marks=pytest.mark.proof,
+        ),
         pytest.param(
             Transfer(Load(20, flush_each=True, fixed=True, compression="snappy"), consumers=(DICTS, DICTS)),
             id="flush each, two that decode",
+            marks=pytest.mark.proof,
         ),
     ],
 )

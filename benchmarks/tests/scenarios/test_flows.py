@@ -35,7 +35,8 @@ def test_chains_are_timed_beside_what_they_do_by_hand(
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.parametrize("moves", [False, pytest.param(True, marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("moves", [False, True])
 def test_changes_are_timed_and_every_alert_counted(
     kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: bool
 ) -> None:

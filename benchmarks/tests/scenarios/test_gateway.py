@@ -43,6 +43,7 @@ def test_a_slow_database_of_comets_ends_the_run(monkeypatch: pytest.MonkeyPatch)
         check_comet()
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 def test_a_small_exchange_through_a_gateway_at_hand_and_far_away(kafka: str, tmp_path: Path) -> None:
     brokers = VtpBrokers(Context(tmp_path, Size(1, 1, 1.0), kafka))

@@ -63,7 +63,7 @@ def test_channels_of_a_source_reject_what_their_figures_say() -> None:
     assert 1_000 < len(values[0]) < 2_000
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_ten_thousand_subscriptions_that_tighten_two_hundred_have_as_few_roots() -> None:
     inserting = Inserting()
     inserting.prepare()

@@ -13,6 +13,7 @@ from nightwire.benchmarks.scenarios.portal.scenario import Watched, figures_of
 KNOWN = {figure.name for figure in figures_of()}
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_delays_are_measured_beside_viewers_and_without(

@@ -75,13 +75,7 @@ def test_an_account_survives_its_record(account: Account) -> None:
     assert from_record(records.ACCOUNT.decode(records.ACCOUNT.encode(to_record(account)))) == account
 
 
-@pytest.mark.kafka
-def test_a_range_that_is_replayed_counts_once(fresh_broker: object) -> None:
-    from nightwire.core.kafka import ensure_topics
-    from nightwire.schemas.topics import settings
-
-    bootstrap: str = fresh_broker.bootstrap  # type: ignore[attr-defined]
-    ensure_topics(bootstrap, [settings("accounts")])
+def test_a_range_that_is_replayed_counts_once(bootstrap: str) -> None:
     writer = Writer(producer(bootstrap))
     for account in (judged(0, 9), judged(10, 19), judged(0, 9)):
         write_account(writer, account)

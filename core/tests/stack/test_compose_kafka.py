@@ -50,6 +50,7 @@ class ComposeBroker:
         self._copy_image(folder, ports)
         env = {
             "PATH": f"{java_home() / 'bin'}:{os.environ['PATH']}",
+            "JDK_JAVA_OPTIONS": os.environ["JDK_JAVA_OPTIONS"],
             "KAFKA_NODE": "1",
             "KAFKA_HOST": "127.0.0.1",
             "KAFKA_OUTSIDE": f"127.0.0.1:{ports['19092']}",

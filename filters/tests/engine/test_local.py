@@ -169,7 +169,7 @@ def assert_made_over(site: Site, copies: list[Any]) -> None:
     assert "transform gave int 5 for label, declared as str" in done.stdout
 
 
-PAST, LATER, SOME, MOST = 2500, 300, 50, 60
+PAST, LATER, SOME, MOST = 1500, 300, 50, 40
 """Alerts before a filter is submitted; alerts meanwhile, so many at a time; and the most that are
 sent."""
 
@@ -210,10 +210,10 @@ def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_k
     code = "def keep(alert):\n    return alert.id >= 10_000 and alert.id % 25 == 0\n"
     done = site.submit("late", code, "--survey", "sim", "--cap", "0", "--backfill", "1h")
     assert done.returncode == 0, done.stderr
-    until(lambda: any(marked for _, marked in numbers(site, "filter.me.late")), 60, site.log.read_text)
+    until(lambda: any(marked for _, marked in numbers(site, "filter.me.late")), 180, site.log.read_text)
     site.kill()
     site.start(*words, state="light")
-    until(lambda: "backfill ended" in site.nightwire("filter", "log", "late").stdout, 60, site.log.read_text)
+    until(lambda: "backfill ended" in site.nightwire("filter", "log", "late").stdout, 180, site.log.read_text)
     stream.join()
     wanted = set(range(first, first + PAST + LATER, 25))
     cut = {int(records.OVERFLOW.decode(one.value())["alert"]) for one in site.read("overflow.me.late")}

@@ -281,6 +281,11 @@ VICTIMS: dict[str, Callable[[Site], None]] = {
 }
 
 
+RARELY = {"java", "driver", "zygote", "sandboxed", "slow-sandboxed"}
+"""Proofs alone: the sandbox's own die with `worker` and `slow-lanes`, and alone in
+`sandbox/test_sandbox.py`."""
+
+
 @pytest.fixture(scope="module")
 def night(engine: Site, encode: Callable[..., bytes], until: Callable[..., Any]) -> Night:
     """Return a night of visits in which processes are killed."""
@@ -292,7 +297,7 @@ def night(engine: Site, encode: Callable[..., bytes], until: Callable[..., Any])
 
 
 @pytest.mark.parametrize(
-    "victim", [pytest.param(one, marks=[pytest.mark.proof] * (one in {"java", "driver"})) for one in VICTIMS]
+    "victim", [pytest.param(one, marks=[pytest.mark.proof] * (one in RARELY)) for one in VICTIMS]
 )
 def test_whoever_is_killed_in_mid_visit_it_ends_as_if_nobody_was(night: Night, victim: str) -> None:
     visit = night.feed()

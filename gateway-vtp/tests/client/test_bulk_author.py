@@ -30,9 +30,12 @@ class Broker:
         self.address = Address("127.0.0.1", self._listener.getsockname()[1])
         self.connections = 0
         self.taken: list[bytes] = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # to close it alone does not wake who accepts
+        self._thread.join(10)
         self._listener.close()
 
     def _accept(self) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import KafkaError, KafkaException
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import RANGE, discrepancies
+from nightwire.core.runtime import Stop
 from nightwire.producer.ingest.batch import Batcher
 from nightwire.producer.ingest.commands import ingest
 from nightwire.producer.ingest.items import Counts, Item, Output, beginning, expired
@@ -23,6 +25,7 @@ from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Topics, night
 from nightwire.producer.ingest.positions import SourcePositions
 from nightwire.producer.ingest.schemas import SchemaPatience
+from nightwire.producer.ingest.sink import FencedError, TransactionalSink
 from nightwire.producer.ingest.source import SourceError, connect
 from nightwire.producer.ingest.transform import Transformer, has_path, wanted_fields
 from nightwire.producer.ingest.visits import MirroredVisits, from_record
@@ -451,3 +454,13 @@ def test_a_loop_that_hangs_is_not_healthy() -> None:
     assert not metrics.healthy()
     metrics.round_done()
     assert metrics.healthy()
+
+
+@pytest.mark.parametrize("code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_TXN_STATE])
+def test_a_transaction_that_kafka_gave_up_is_told_so(code: int) -> None:
+    class GaveUp:
+        def init_transactions(self, _timeout: float) -> None:
+            raise KafkaException(KafkaError(code))
+
+    with pytest.raises(FencedError, match="Kafka gave this one up"):
+        TransactionalSink(GaveUp(), "lsst", "source", Stop()).open()  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-KILLS = 3
+KILLS = 2
 VISITS, ALERTS, AT_ONCE = KILLS + 4, 400, 4
 """How often ingest is killed, each time in another visit; the visits, the alerts in each, and the
 alerts that are written at a time."""

@@ -256,7 +256,7 @@ def delivered(kafka: str, visit: int) -> tuple[int, int]:
 
 @pytest.mark.kafka
 @pytest.mark.slow
-@pytest.mark.parametrize("killed_at", [None, "all", "closed"])
+@pytest.mark.parametrize("killed_at", [None, "all", pytest.param("closed", marks=pytest.mark.proof)])
 def test_a_broker_and_a_pipeline_that_die_lose_nothing_and_the_accounts_agree(
     killed_at: str | None, fresh_broker: Broker, tmp_path: Path, codec: Codec
 ) -> None:

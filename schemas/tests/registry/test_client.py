@@ -1,5 +1,6 @@
 """The registry's client: asks, keeps, and works on while the registry is away."""
 
+import gc
 import json
 import socket
 import threading
@@ -388,3 +389,19 @@ def test_what_a_schema_refers_to_is_written_out_in_it(tmp_path: Path) -> None:
     value = {"source": {"band": "r"}, "history": [{"band": "g"}], "band": "r"}
     assert codec.encode(value) == bytes.fromhex("02 02 02 00 00 02")
     assert codec.decode(codec.encode(value)) == value
+
+
+def test_one_that_nobody_holds_any_more_has_closed_its_connections(tmp_path: Path) -> None:
+    closed: list[bool] = []
+
+    class Transport(httpx.MockTransport):
+        def close(self) -> None:
+            closed.append(True)
+
+    registry = SchemaRegistry(
+        URL, cache_dir=tmp_path, transport=Transport(lambda _: httpx.Response(200, json=["a-value"]))
+    )
+    assert (registry.subjects(), closed) == (["a-value"], [])
+    del registry
+    gc.collect()
+    assert closed == [True]

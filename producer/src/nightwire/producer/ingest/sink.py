@@ -43,7 +43,14 @@ MAX_DEAD_LETTER = MAX_MESSAGE - (64 << 10)
 
 Delivered = Callable[[Message], None]
 
-FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_TXN_STATE,
+    }
+)
 """Another producer of our name has begun, or Kafka aborted our transaction."""
 RECORD_ERRORS = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD})
 """Kafka refuses one record itself; the others of its batch fail with it."""

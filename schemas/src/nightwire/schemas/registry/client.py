@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+import weakref
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -353,12 +354,14 @@ class SchemaRegistry:
         import httpx  # takes 0.1 s to import, and many processes never ask
 
         url = self.url or ""
-        return httpx.Client(
+        client = httpx.Client(
             base_url=url,
             timeout=TIMEOUT,
             transport=self._transport,
             verify=urlsplit(url).scheme == "https" and _trusted(),  # certificates take 30 ms to read
         )
+        weakref.finalize(self, client.close)
+        return client
 
     def _authorization(self, method: str) -> dict[str, str]:
         """Return the header that lets a request in that writes, unless others could read it on its
