@@ -196,8 +196,8 @@ FILTER = '''
 from scipy.stats import median_abs_deviation
 
 def keep(alert):
-    """Faint, as the sandbox's SciPy says."""
-    return alert.magnitude is not None and median_abs_deviation([alert.magnitude, 0.0]) > 11.7
+    """Brighter than 18.9 mag, as the sandbox's SciPy says."""
+    return alert.magnitude is not None and median_abs_deviation([alert.magnitude, 0.0]) < 9.45
 '''
 
 
@@ -216,11 +216,11 @@ def test_an_owner_signs_in_tries_a_filter_submits_it_and_comments(
         for when in ({}, {"last_night": True}):
             tried = portal.post("/api/filters/try", json=wish | when).json()
             assert (tried["judged"], tried["failed"], len(tried["pictures"]) > 0) == (50, 0, True), tried
-        done = portal.post("/api/filters/of/faint", json=wish).json()
+        done = portal.post("/api/filters/of/bright-too", json=wish).json()
         assert (done["accepted"], done["version"]) == (True, 1), done
-        said = portal.post("/api/filters/of/faint/comments", json={"text": "seen by two"}).json()
+        said = portal.post("/api/filters/of/bright-too/comments", json={"text": "seen by two"}).json()
         assert [one["text"] for one in said] == ["seen by two"]
-        assert "seen by two" in portal.get("/filters/of/faint").text
+        assert "seen by two" in portal.get("/filters/of/bright-too").text
 
 
 HAS_A_SKYMAP = '''
