@@ -11,7 +11,7 @@ import pytest
 
 from nightwire.core.stack import free_port
 from nightwire.core.tls.site import Site
-from tests.compose.stack import OPERATOR, ROOT, Stack, await_
+from tests.compose.stack import OPERATOR, ROOT, SKYMAPS, Stack, await_
 
 HERE = Path(__file__).parent
 PORTS: tuple[str, ...] = ("KAFKA_PORT_1", "KAFKA_PORT_2", "KAFKA_PORT_3", "REGISTRY_PORT", "VTP_AUTHORS_PORT")
@@ -46,6 +46,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     site.init(["127.0.0.1"], owner=CONTAINERS_USER)
     for folder in (site.folder, *site.folder.parents[:2]):
         folder.chmod(0o711)
+    told |= {"SKYMAPS_FROM": f"skymaps.example.org {SKYMAPS}"}
     told |= {"PUBLIC_HOST": "127.0.0.1", "PUBLIC_BIND": "127.0.0.1", "TLS_FOLDER": str(site.folder)}
     files = (ROOT / "docker-compose.yml", ROOT / "docker-compose.tls.yml", HERE / "hook.yml")
     one = Stack(ports | told, files, site)

@@ -27,7 +27,7 @@ ROOMS = {
     "gateway-vtp": "gateway",
     "filters": "filters,flows,science",
     "archive": "archive",
-    "portal": "portal",
+    "portal": "portal,science",
     "monitoring": "monitoring",
     "core": "stack",
 }

@@ -34,6 +34,8 @@ OPERATOR = {
     "KAFKA_SASL_USERNAME": "nightwire.stack",
     "KAFKA_SASL_PASSWORD": PASSWORDS["KAFKA_PASSWORD"],
 }
+SKYMAPS = "127.0.0.1:8000"
+"""Where the portal's container has a skymap: a test puts it there."""
 PATIENCE = 400.0  # [s]  two cores carry everything, and perhaps others' work
 
 

@@ -5,6 +5,7 @@ published ports; the ids must be the same, and the accounts must agree.
 """
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from confluent_kafka.admin import AdminClient
 
 from nightwire.consumers import AlertReader
 from nightwire.core.kafka import producer
+from nightwire.gateway.voevent.samples import samples
 from nightwire.monitoring.dashboards import ALL, queries
-from tests.compose.stack import ROOT, Stack, Visit, await_
+from tests.compose.stack import OPERATOR, ROOT, SKYMAPS, Stack, Visit, await_
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(1500)]
 
@@ -188,6 +190,63 @@ def test_what_passed_is_archived_and_looked_at(quiet: Stack, owner: dict[str, st
     (newest,) = httpx.get(f"{portal}/api/alerts", params={"most": 1}, auth=login).json()["alerts"]
     assert newest["survey"] == "sim"
     assert {httpx.get(url).status_code for url in (f"{archive}/surveys", f"{portal}/api/alerts")} == {401}
+
+
+FILTER = '''
+from scipy.stats import median_abs_deviation
+
+def keep(alert):
+    """Brighter than 18.9 mag, as the sandbox's SciPy says."""
+    return alert.magnitude is not None and median_abs_deviation([alert.magnitude, 0.0]) < 9.45
+'''
+
+
+def test_an_owner_signs_in_tries_a_filter_submits_it_and_comments(
+    quiet: Stack, owner: dict[str, str]
+) -> None:
+    """By the port that is published to this machine, without TLS; a trial's process is the owner."""
+    url, token = f"http://127.0.0.1:{quiet.port('PORTAL_PORT')}", re.compile('name="token" value="([^"]+)"')
+    with httpx.Client(base_url=url, timeout=120, follow_redirects=True) as portal:
+        form = {"name": owner["KAFKA_SASL_USERNAME"], "password": owner["KAFKA_SASL_PASSWORD"]}
+        (form["token"],) = token.findall(portal.get("/sign-in").text)
+        page = portal.post("/sign-in", data={**form, "next": "/filters"})
+        assert page.url.path == "/filters", page.text
+        portal.headers["X-CSRF-Token"] = token.findall(page.text)[0]
+        wish = {"language": "python", "text": FILTER, "survey": "sim", "last": 50}
+        for when in ({}, {"last_night": True}):
+            tried = portal.post("/api/filters/try", json=wish | when).json()
+            assert (tried["judged"], tried["failed"], len(tried["pictures"]) > 0) == (50, 0, True), tried
+        done = portal.post("/api/filters/of/bright-too", json=wish).json()
+        assert (done["accepted"], done["version"]) == (True, 1), done
+        said = portal.post("/api/filters/of/bright-too/comments", json={"text": "seen by two"}).json()
+        assert [one["text"] for one in said] == ["seen by two"]
+        assert "seen by two" in portal.get("/filters/of/bright-too").text
+
+
+HAS_A_SKYMAP = '''
+import numpy
+from astropy.io import fits
+whole = fits.BinTableHDU.from_columns([fits.Column("PROB", "D", array=numpy.ones(12))])
+whole.header["PIXTYPE"] = "HEALPIX"
+fits.HDUList([fits.PrimaryHDU(), whole]).writeto("/tmp/map.fits")
+'''
+
+
+def test_a_skymap_is_drawn_that_comes_from_where_the_operator_said(quiet: Stack, tmp_path: Path) -> None:
+    serve = f"python -m http.server {SKYMAPS.rpartition(':')[2]} --bind 127.0.0.1 --directory /tmp"
+    quiet.compose("exec", "-d", "portal", "sh", "-c", f"python -c '{HAS_A_SKYMAP}' && {serve}")
+    ((_, document),) = samples(1, 60_000)
+    named = f'<Param name="skymap_fits" value="http://{SKYMAPS}/map.fits"/></What>'
+    (tmp_path / "event.xml").write_bytes(document.replace(b"</What>", named.encode()))
+    to = f"127.0.0.1:{quiet.port('VTP_AUTHORS_PORT')}"
+    quiet.nightwire("send", "--to", to, str(tmp_path / "event.xml"))
+    login = OPERATOR["KAFKA_SASL_USERNAME"], OPERATOR["KAFKA_SASL_PASSWORD"]
+    with httpx.Client(base_url=f"http://127.0.0.1:{quiet.port('PORTAL_PORT')}", auth=login) as portal:
+        await_(lambda: portal.get("/api/alerts?topic=voevents").json().get("alerts"), "the event is seen")
+        (event,) = portal.get("/api/alerts?topic=voevents").json()["alerts"]
+        at = f"/api/skymaps/voevents/{event['partition']}/{event['offset']}"
+        await_(lambda: portal.get(at).status_code != httpx.codes.SERVICE_UNAVAILABLE, "it is fetched")
+        assert portal.get(at).json()["area90"] == pytest.approx(0.9167 * 41_253, rel=1e-3)  # 11 cells of 12
 
 
 def test_the_consumer_catches_up(quiet: Stack) -> None:

@@ -1,11 +1,14 @@
 """The writer keeps its word, and reading to the end reads all."""
 
 import os
+from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from nightwire.core.kafka import (
     DeliveryError,
@@ -18,6 +21,7 @@ from nightwire.core.kafka import (
     retry_while_unavailable,
     watermarks,
 )
+from nightwire.core.kafka.offsets import END, list_offsets
 from nightwire.core.runtime import Stop
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import TopicSettings
@@ -140,7 +144,17 @@ class Forgetful:
             raise KafkaException(KafkaError(self.code))
         return 3, 7 + partition.partition
 
-    def list_topics(self, topic: str, **_how: Any) -> None:
+    def list_offsets(
+        self, asked: Iterable[TopicPartition], **_how: Any
+    ) -> dict[TopicPartition, Future[int]]:
+        found: Future[int] = Future()
+        if self.looked_up:
+            found.set_result(7)
+        else:
+            found.set_exception(KafkaException(KafkaError(self.code)))
+        return dict.fromkeys(asked, found)
+
+    def list_topics(self, topic: str = "all", **_how: Any) -> None:
         self.looked_up.append(topic)
 
 
@@ -153,6 +167,13 @@ def test_a_topic_whose_leader_died_is_looked_up_anew(code: int) -> None:
     client = Forgetful(code)
     assert watermarks(cast(Consumer, client), "visits", 1) == (3, 8)
     assert client.looked_up == ["visits"]
+
+
+def test_ends_of_partitions_are_asked_for_anew_where_another_leads() -> None:
+    """An archive in compose was seen to know no ends for minutes, once leaders had gone back."""
+    client = Forgetful(KafkaError.FENCED_LEADER_EPOCH)
+    assert list_offsets(cast(AdminClient, client), [("visits", 1)], END) == {("visits", 1): 7}
+    assert client.looked_up == ["all"]
 
 
 @pytest.mark.slow

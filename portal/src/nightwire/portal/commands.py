@@ -25,6 +25,11 @@ def portal() -> None:
     help="A proxy in front ends TLS: passwords are taken from it, cookies are for TLS.",
 )
 @click.option(
+    "--local",
+    is_flag=True,
+    help="Passwords are taken without TLS: a container's port, published to this machine alone.",
+)
+@click.option(
     "--sandbox",
     "strength",
     type=click.Choice(["strong", "weak"]),

@@ -36,7 +36,8 @@ class Gate:
     Attributes:
         access: Asks Kafka.
         public: Whether who shows no name sees the surveys' alerts and the VOEvents.
-        proxied: Whether a proxy in front ends TLS.
+        proxied: Whether a password reaches the plain door unread: a proxy in front ends TLS, or the
+            door is published to this machine alone.
         sessions: Who is signed in.
         tries: Wrong passwords, by address.
     """

@@ -24,6 +24,14 @@ class Watermarks(NamedTuple):
 FIRST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 END = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
+ANOTHER_LEADS = frozenset(
+    {
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+"""Errors of who asks by what it remembers of a topic, as librdkafka does for a quarter of an hour."""
 
 
 def list_offsets(
@@ -50,8 +58,18 @@ def list_offsets(
     if not wanted:
         return {}
     isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    asked = client.list_offsets(wanted, isolation_level=isolation, request_timeout=timeout)
-    return {(at.topic, at.partition): future.result() for at, future in asked.items()}
+
+    def ask() -> dict[TopicPartition, Any]:
+        asked = client.list_offsets(wanted, isolation_level=isolation, request_timeout=timeout)
+        return {(at.topic, at.partition): future.result() for at, future in asked.items()}
+
+    try:
+        return ask()
+    except KafkaException as error:
+        if error.args[0].code() not in ANOTHER_LEADS:
+            raise
+        client.list_topics(timeout=timeout)
+        return ask()
 
 
 def all_watermarks(

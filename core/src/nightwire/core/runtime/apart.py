@@ -21,7 +21,7 @@ from nightwire.core.runtime.process import clean_environment, die_with_parent
 log = logging.getLogger("nightwire.apart")
 
 COMMAND = (sys.executable, "-P", "-c", f"from {__name__} import main; main()")
-KEPT = "NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE"
+KEPT = "NIGHTWIRE_SURVEYS", "NIGHTWIRE_STATE", "NIGHTWIRE_PRIVATE_HOSTS"
 """Settings of ours that it knows: no secrets."""
 
 

@@ -43,6 +43,7 @@ class Settings(HttpService):
     Attributes:
         public: Whether who shows no name sees the surveys' alerts.
         proxied: Whether a proxy in front ends TLS: cookies are for TLS alone.
+        local: Whether the plain door is published to this machine alone, as a container's.
         strength: Of the sandbox in which filters are tried.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
@@ -53,6 +54,7 @@ class Settings(HttpService):
 
     public: bool = False
     proxied: bool = False
+    local: bool = False
     strength: Strength = "strong"
     keep: int = 20_000
     last: int = 500
@@ -77,7 +79,7 @@ def serve(settings: Settings) -> None:
     records = Records(where, stamps, Archive(past, login) if past else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
     access = settings.access()
-    gate = Gate(access, settings.public, settings.proxied)
+    gate = Gate(access, settings.public, settings.proxied or settings.local)
     actions = FilterActions(
         replace(where, archive=past or None), access, signing_secret(own), settings.strength
     )
