@@ -119,7 +119,11 @@ above = 2
 def test_a_window_names_its_causes_and_survives_a_kill(
     site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
 ) -> None:
-    """Ninety-seven objects have two alerts each, the worker is killed, each gets three more."""
+    """Ninety-seven objects have two alerts each, the worker is killed, each gets three more.
+
+    Then it adds up another field, and begins anew.
+    """
+    mean = WINDOW.replace('"count"\nabove = 2', '"mean"\nvalue = "psfFlux"')
     with serve_registry(site.kafka) as registry:
         site.up(WINDOW + out(site, "often"))
         write_alerts(site.kafka, site.source, range(1, 195), midpointMjdTai=60_000.0)
@@ -129,7 +133,11 @@ def test_a_window_names_its_causes_and_survives_a_kill(
         write_alerts(site.kafka, site.source, range(292, 486), midpointMjdTai=60_000.02)
         with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
             wait_for(lambda: sum(one[0] for one in site.rows(f"flow.{site.flow}")) == 485, tmp_path / "log")
-        said = decoded(site, registry, tmp_path)
+            site.up(mean + out(site, "often"))
+            again = [site.kafka, site.source, [486]]
+            wait_for(lambda: write_alerts(*again, midpointMjdTai=60_000.02) or len(site.arrived()) > 97)
+        *said, anew = decoded(site, registry, tmp_path)[:98]
+    assert (anew["object"], anew["count"], anew["value"]) == ("2", 1, 3631.0)
     assert Counter(one["object"] for one in said) == {str(number): 1 for number in range(1, 98)}
     first = next(one for one in said if one["object"] == "2")
     assert (first["value"], first["begin"], first["end"]) == (3.0, 60_000.0, 60_000.01)

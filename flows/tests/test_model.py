@@ -207,6 +207,11 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ('["g", "r"]', str(["g", *map(str, range(100))]), "line 16: stone bands: values are 100 at most"),
         (WEBHOOK, WEBHOOK + MANY, "line 1: 106 stones are too many: 100 at most"),
         (WEBHOOK, BRIDGED, "line 31: filters is no flow's to write"),
+        (
+            WEBHOOK,
+            f'kind = "email"\nfrom = "often"\nto = {["a@b.org"] * 60}',
+            "line 30: stone hook: to has 60 addresses: a mail goes to 1 to 50",
+        ),
         (WEBHOOK, STORED, "line 30: stone hook: database is known to the worker alone: write"),
     ],
 )

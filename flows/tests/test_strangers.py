@@ -84,10 +84,37 @@ def test_a_window_reads_the_field_that_its_check_found() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("field", ["midpointMjdTai", "psfFlux"])
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
+    """It is no fault of the alert's, and counts for nothing: told by what is missing."""
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    [(fault, why)] = made.faults
-    assert (fault.at, field.removeprefix("midpoint").lower()[:3] in why.lower()) == (1, True)
+    [(lacking, why)] = made.lacking
+    named = {"midpointMjdTai": "no mjd_tai", "psfFlux": "no diaSource.psfFlux"}[field]
+    assert (lacking.at, why, made.faults) == (1, named, [])
     assert len(made.passed[""]) == 2
+
+
+@pytest.mark.parametrize(("kind", "name"), [("window", "often"), ("join", "known")])
+def test_an_alert_without_an_object_is_rejected_by_that_name(kind: str, name: str) -> None:
+    """It fills no dead letters, and counts for no object; what is no alert is a dead letter."""
+    text = f'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.{name}]\nkind = "{kind}"\nfrom = "s"'
+    runner = {"window": window, "join": join}[kind]()
+    plan = Plan(parse(f'{text}\nwithin = "1h"\nfunction = "count"'[: None if kind == "window" else -19]), 1, "",
+                {"flow.b.known": name, "alerts.sim": "s"}, {name: runner})  # fmt: skip
+    topic = "alerts.sim" if kind == "window" else "flow.b.known"
+    values = [alert(1), alert(2, diaObjectId=None), b"x"]
+    said = [Message(topic=topic, partition=0, offset=at, key=None, value=one) for at, one in enumerate(values)]
+    made = plan.run(said)
+    assert ([*made.dead], made.rejected[1]) == ([2], f"{name}: no object_id")
+    assert [key for key, _ in made.state] == [name]
+
+
+def test_a_window_of_another_field_begins_anew() -> None:
+    """What was kept by another object, or of another field, is none of it; else it goes on."""
+
+    def kept(**options: Any) -> str:
+        return window(**options).kept_as
+
+    assert kept() == kept(by="object_id", above=3) == kept(function="count") == "often"
+    assert len({kept(), kept(by="band"), kept(value="snr"), kept(by="band", value="snr")}) == 4
 
 
 def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:

@@ -103,11 +103,13 @@ class Outcome:
     Attributes:
         passed: What leaves it, by port.
         faults: What it could not use, and why.
+        lacking: What has not what it goes by, such as an object, and why.
         state: What it keeps from now on, by key; None: nothing more of it.
     """
 
     passed: dict[str, list[Event]] = field(default_factory=dict)
     faults: list[tuple[Event, str]] = field(default_factory=list)
+    lacking: list[tuple[Event, str]] = field(default_factory=list)
     state: dict[str, bytes | None] = field(default_factory=dict)
 
 

@@ -123,11 +123,11 @@ class JoinRunner(Keeper[Held]):
         self._index()
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what is known of the objects; what has no object is a fault."""
+        """Return what is known of the objects; what has none counts for none."""
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
-                outcome.faults.append((event, found))
+                (outcome.faults if key is None else outcome.lacking).append((event, found))
                 continue
             if (length := len(json.dumps(found))) > self._longest:
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"
@@ -151,8 +151,11 @@ class JoinRunner(Keeper[Held]):
         made["returns"] = [one._asdict() for one in held.returns]
         return wire.frame(self.schema_id, self._codec.encode(made))
 
-    def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str, Past | Returned | str]]:
-        """Yield the objects of *events* in their order, and what is kept, or why nothing is."""
+    def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str | None, Past | Returned | str]]:
+        """Yield the objects of *events* in their order, and what is kept, or what they lack.
+
+        None as the object says that it is a fault.
+        """
         names = (self._by, "id", "mjd_tai", "band", "flux")
         alerts = [one for one in events if not one.origin.topic.startswith(RETURNS)]
         rows = self.rows(alerts, names) if alerts else iter(())
@@ -162,7 +165,7 @@ class JoinRunner(Keeper[Held]):
                 continue
             _, row = next(rows)
             if isinstance(row, str) or row[0] is None:
-                yield event, "", row if isinstance(row, str) else f"no {self._by} in it"
+                yield event, *((None, row) if isinstance(row, str) else ("", f"no {self._by}"))
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
@@ -172,18 +175,18 @@ class JoinRunner(Keeper[Held]):
                 Past(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux)),
             )
 
-    def _returned(self, event: Event) -> tuple[str, Returned | str]:
+    def _returned(self, event: Event) -> tuple[str | None, Returned | str]:
         try:
             record = self.decoder.decode(event.value).alert
         except RegistryAwayError:
             raise
         except (DecodeError, SchemaError) as error:
-            return "", str(error)
+            return None, str(error)
         view = self.survey.view(record)
         alert = self.survey.find_alert_id(record)
         faults = message_faults(record, event.origin.topic.removeprefix(RETURNS), alert)
         if faults:
-            return "", "; ".join(faults)
+            return None, "; ".join(faults)
         classes = {str(one["classId"]): float(one["probability"]) for one in record["classifications"]}
         kept = Returned(
             event.written, *event.origin, str(alert), record["classifierName"],
@@ -191,7 +194,7 @@ class JoinRunner(Keeper[Held]):
         )  # fmt: skip
         key = alert if self._by == "id" else view.object_id
         key = self._objects.get(str(alert), "") if key is None else str(key)
-        return (key, kept) if key else ("", f"alert {alert} is none of those held, and names no object")
+        return (key, kept) if key else ("", "returned of no object that is held")
 
     def _index(self) -> None:
         """Note whose the alerts are that are held."""

@@ -42,7 +42,7 @@ class Written:
         outputs: Events and the topics that they go to.
         dead: Records that no stone could use, by index, and why.
         state: What stones keep from now on, by stone and key; None: nothing more of it.
-        rejected: By index, the stone that let the record go no further.
+        rejected: By index, the stone that let the record go no further, and what it lacked there.
         seen: Topics, identities and values, of outputs that may come by several ways.
     """
 
@@ -114,9 +114,11 @@ class Plan:
     ) -> None:
         outcome: Outcome = runner.run(events)
         written.dead |= {event.at: f"{name}: {why}" for event, why in outcome.faults}
-        written.state |= {(name, key): value for key, value in outcome.state.items()}
+        kept_as = self.keepers[name].kept_as if outcome.state else name
+        written.state |= {(kept_as, key): value for key, value in outcome.state.items()}
         gone = {one.at for one in events} - {one.at for some in outcome.passed.values() for one in some}
         written.rejected |= dict.fromkeys(gone, name)
+        written.rejected |= {event.at: f"{name}: {why}" for event, why in outcome.lacking}
         for port, passed in outcome.passed.items():
             self._pass_on(name, port, passed, inbox, written)
 
