@@ -95,13 +95,15 @@ def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
 @pytest.mark.parametrize(("kind", "name"), [("window", "often"), ("join", "known")])
 def test_an_alert_without_an_object_is_rejected_by_that_name(kind: str, name: str) -> None:
     """It fills no dead letters, and counts for no object; what is no alert is a dead letter."""
-    text = f'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.{name}]\nkind = "{kind}"\nfrom = "s"'
+    more = 'function = "count"' if kind == "window" else ""
+    text = f'name = "b"\n[sources.s]\ntopic = "x"\n[stones.{name}]\nkind = "{kind}"\nfrom = "s"\n'
     runner = {"window": window, "join": join}[kind]()
-    plan = Plan(parse(f'{text}\nwithin = "1h"\nfunction = "count"'[: None if kind == "window" else -19]), 1, "",
-                {"flow.b.known": name, "alerts.sim": "s"}, {name: runner})  # fmt: skip
-    topic = "alerts.sim" if kind == "window" else "flow.b.known"
+    plan = Plan(parse(f'{text}within = "1h"\n{more}'), 1, "", {f"flow.b.{name}": name}, {name: runner})
+    topic = f"flow.b.{name}"
     values = [alert(1), alert(2, diaObjectId=None), b"x"]
-    said = [Message(topic=topic, partition=0, offset=at, key=None, value=one) for at, one in enumerate(values)]
+    said = [
+        Message(topic=topic, partition=0, offset=at, key=None, value=one) for at, one in enumerate(values)
+    ]
     made = plan.run(said)
     assert ([*made.dead], made.rejected[1]) == ([2], f"{name}: no object_id")
     assert [key for key, _ in made.state] == [name]

@@ -76,9 +76,7 @@ class WindowRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         options = self.stone.options
         self._within = seconds(options["within"]) / DAY
-        by, value = (
-            field_of(options.get(key, usual), self.survey.name) for key, usual in USUAL.items()
-        )
+        by, value = (field_of(options.get(key, usual), self.survey.name) for key, usual in USUAL.items())
         self._names = (by, "mjd_tai", value, "id")
         self._codec = Codec(EVENT_SCHEMA)
 
