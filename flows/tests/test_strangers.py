@@ -2,6 +2,7 @@
 
 import json
 import math
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 from confluent_kafka import Message, TopicPartition
 
 from flows.tests.running import alert
+from nightwire.core.access import ReadRights
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.language import Condition
@@ -28,6 +30,7 @@ from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, compiled, parse
 from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
+from tests._waiting import until
 
 FORGED = [
     {"topic": "fälscher\r\n"},
@@ -233,8 +236,40 @@ def test_a_function_that_is_stopped_again_and_again_is_not_tried_for_ever(
 )
 def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
-    worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
+    eves = FlowRecord("a", text, False, "eve", datetime.now(UTC))
+    until(lambda: worker.follow({"a": (eves, 1)}) or worker.problems, "no problem")
     assert why in worker.problems["a"]
+
+
+def test_nobody_waits_for_anothers_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eve's takes its time; ann's runs, and changes; eve's right is taken away meanwhile."""
+    ended, begun = threading.Event(), threading.Event()
+
+    def compiled_slowly(worker: Worker, record: FlowRecord, *_: object) -> dict[Any, Any]:
+        if record.made_by == "eve":
+            begun.set()
+            assert ended.wait(60)
+        return {}
+
+    monkeypatch.setattr(Worker, "_compile", compiled_slowly)
+    applied: list[str] = []
+    monkeypatch.setattr(Worker, "_apply", lambda _, name, _plans: applied.append(name))
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
+    text = 'name = "{}"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"'
+    said = {"a": "eve", "b": "ann", "c": "eve"}
+    flows = {
+        name: (FlowRecord(name, text.format(name), False, who, datetime.now(UTC)), at)
+        for at, (name, who) in enumerate(said.items())
+    }
+    until(lambda: worker.follow(flows) or (begun.is_set() and "b" in applied), "ann waits for eve")
+    until(lambda: worker.follow(flows | {"b": (flows["b"][0], 9)}) or applied == ["b", "b"], "ann waits")
+    worker.rights = ReadRights([])
+    ended.set()
+    until(
+        lambda: worker.follow({one: flows[one] for one in "ac"}) or {*worker.problems} == {*"ac"}, "she may"
+    )
+    assert worker.problems["a"] == "eve may not read x"
+    assert "b" not in worker.problems
 
 
 def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
@@ -265,7 +300,7 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     monkeypatch.setattr(
         worker_module,
         "drop_leftovers",
-        lambda _kafka, flows, names: kept.append(([f.name for f in flows], names)),
+        lambda _kafka, flows, names, _: kept.append(([f.name for f in flows], names)),
     )
     clock = iter(range(0, 10**6, 31))
     monkeypatch.setattr(worker_module.time, "monotonic", lambda: float(next(clock)))
@@ -278,10 +313,14 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     worker.problems = {"a": "no topic x"}
     for version in range(10):  # that another flow changes all the time holds up nothing
         worker.tidy(flows | {"d": (flows["b"][0], version)})
+        if worker._burial.ident:
+            worker._burial.join(10)
     assert kept[-1] == (["b", "c"], {*"abcd"})
     kept.clear()
     while not kept:
         worker.tidy({"b": flows["b"]})
+        if worker._burial.ident:
+            worker._burial.join(10)
     assert kept == [(["b"], None)]  # others have just ended
 
 
