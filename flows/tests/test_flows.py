@@ -248,6 +248,17 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         write_alerts(site.kafka, site.source, range(11, 21))
         said("up", site.flow)
         wait_for(lambda: len(site.arrived()) == 20, tmp_path / "log")
+        version = site.up(out(site, "sky").replace(site.out, "filters"))
+        why = f"version {version} does not run (worker one, since "
+        wait_for(lambda: why in said("show", site.flow), tmp_path / "log")
+        assert "): line 9: filters is no flow's to write" in said("show", site.flow)
+        site.up(out(site, "sky") + hook("page", "http://127.0.0.1:1"))
+        more = [site.kafka, site.source, [21]]
+        told = "page (worker one, since 20"
+        wait_for(lambda: write_alerts(*more) or told in said("show", site.flow), tmp_path / "log")
+        assert "does not run" not in said("show", site.flow)
+        site.up(out(site, "sky"))
+        wait_for(lambda: "worker" not in said("show", site.flow), tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     shared = f"{site.out}-too"

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -39,10 +39,11 @@ from nightwire.flows.engine import (
 from nightwire.flows.lanes import Lanes
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
+from nightwire.flows.problems import Teller
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.flows.terminals.mail import ALLOWED
 from nightwire.schemas import SchemaRegistry
-from nightwire.schemas.topics import FLOWS, settings
+from nightwire.schemas.topics import FLOW_PROBLEMS, FLOWS, settings
 
 log = logging.getLogger("nightwire.flows")
 
@@ -240,6 +241,16 @@ class Worker:
         for (flow, _), one in self._parts.copy().items():
             found.setdefault(flow, []).append(one)
         return found
+
+    def found(self) -> dict[tuple[str, str], tuple[int, str]]:
+        """Return by flow and stone what does not run as it should: the flow's version, and why."""
+        versions = {name: version for name, (_, version) in self._flows.items()}
+        said = {(name, ""): why for name, why in self.problems.copy().items()}
+        for (name, place), part in self._parts.copy().items():
+            if why := part.problem:
+                stone = "what runs in Kafka" if isinstance(part, PartRunner) else place.split("/")[1]
+                said[name, stone] = why
+        return {place: (versions[place[0]], why) for place, why in said.items() if place[0] in versions}
 
     def leave(self) -> None:
         """End all parts, each with its batch."""
@@ -460,13 +471,16 @@ def serve(asked: WorkerSettings) -> None:
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         ensure_topics(kafka, [settings(FLOWS)])
+        with suppress(KafkaException):  # an older Kafka's rights may lack it
+            ensure_topics(kafka, [settings(FLOW_PROBLEMS)])
         url, which = asked.endpoints.schema_registry, partial(cluster_id, kafka)
         registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
         who = f"flows {asked.name}"
         ends, about = metrics_at(asked.metrics_port), {"worker": asked.name, **told_of_limits(asked.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
-        worker = Worker(asked, registry, read_rights(kafka))
+        worker, teller = Worker(asked, registry, read_rights(kafka)), Teller(kafka, asked.name)
+        exits.callback(teller.close)
         exits.callback(worker.leave)
         exits.enter_context(page(worker, asked.metrics_port))
         log.info("worker %s", asked.name)
@@ -474,5 +488,6 @@ def serve(asked: WorkerSettings) -> None:
             worker.follow_rights()
             worker.follow(follower.flows())
             worker.tidy(follower.flows())
+            teller.tell(worker.found())
             follower.await_change(LOOK)
     log.info("left")

@@ -96,6 +96,10 @@ def _origin(said: Mapping[str, bytes]) -> Origin | None:
     return found if known else None
 
 
+class Lacking(str):
+    """What an event lacks, by which a stone goes."""
+
+
 @dataclass
 class Outcome:
     """What a stone makes of some events.
@@ -111,6 +115,10 @@ class Outcome:
     faults: list[tuple[Event, str]] = field(default_factory=list)
     lacking: list[tuple[Event, str]] = field(default_factory=list)
     state: dict[str, bytes | None] = field(default_factory=dict)
+
+    def refuse(self, event: Event, why: str) -> None:
+        """Note why *event* is not used."""
+        (self.lacking if isinstance(why, Lacking) else self.faults).append((event, why))
 
 
 class Runner(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nightwire.consumers.returns import message_faults
 from nightwire.core.kafka import MAX_MESSAGE, TopicPartition
-from nightwire.flows.engine.events import Event, Outcome
+from nightwire.flows.engine.events import Event, Lacking, Outcome
 from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.model import seconds
 from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, wire
@@ -127,7 +127,7 @@ class JoinRunner(Keeper[Held]):
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
-                (outcome.faults if key is None else outcome.lacking).append((event, found))
+                outcome.refuse(event, found)
                 continue
             if (length := len(json.dumps(found))) > self._longest:
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"
@@ -151,11 +151,8 @@ class JoinRunner(Keeper[Held]):
         made["returns"] = [one._asdict() for one in held.returns]
         return wire.frame(self.schema_id, self._codec.encode(made))
 
-    def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str | None, Past | Returned | str]]:
-        """Yield the objects of *events* in their order, and what is kept, or what they lack.
-
-        None as the object says that it is a fault.
-        """
+    def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str, Past | Returned | str]]:
+        """Yield the objects of *events* in their order, and what is kept, or why nothing is."""
         names = (self._by, "id", "mjd_tai", "band", "flux")
         alerts = [one for one in events if not one.origin.topic.startswith(RETURNS)]
         rows = self.rows(alerts, names) if alerts else iter(())
@@ -165,7 +162,7 @@ class JoinRunner(Keeper[Held]):
                 continue
             _, row = next(rows)
             if isinstance(row, str) or row[0] is None:
-                yield event, *((None, row) if isinstance(row, str) else ("", f"no {self._by}"))
+                yield event, "", row if isinstance(row, str) else Lacking(f"no {self._by}")
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
@@ -175,18 +172,18 @@ class JoinRunner(Keeper[Held]):
                 Past(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux)),
             )
 
-    def _returned(self, event: Event) -> tuple[str | None, Returned | str]:
+    def _returned(self, event: Event) -> tuple[str, Returned | str]:
         try:
             record = self.decoder.decode(event.value).alert
         except RegistryAwayError:
             raise
         except (DecodeError, SchemaError) as error:
-            return None, str(error)
+            return "", str(error)
         view = self.survey.view(record)
         alert = self.survey.find_alert_id(record)
         faults = message_faults(record, event.origin.topic.removeprefix(RETURNS), alert)
         if faults:
-            return None, "; ".join(faults)
+            return "", "; ".join(faults)
         classes = {str(one["classId"]): float(one["probability"]) for one in record["classifications"]}
         kept = Returned(
             event.written, *event.origin, str(alert), record["classifierName"],
@@ -194,7 +191,7 @@ class JoinRunner(Keeper[Held]):
         )  # fmt: skip
         key = alert if self._by == "id" else view.object_id
         key = self._objects.get(str(alert), "") if key is None else str(key)
-        return (key, kept) if key else ("", "returned of no object that is held")
+        return (key, kept) if key else ("", Lacking("returned of no object that is held"))
 
     def _index(self) -> None:
         """Note whose the alerts are that are held."""

@@ -118,6 +118,8 @@ class Session:
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
+                elif self._next:
+                    self._part.problem = ""  # nothing waits for it
         finally:
             self._positions.keep(())
             source.close()

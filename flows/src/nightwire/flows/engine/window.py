@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.flows.engine.events import Event, Origin, Outcome
+from nightwire.flows.engine.events import Event, Lacking, Origin, Outcome
 from nightwire.flows.engine.keeping import USUAL, Keeper
 from nightwire.flows.model import MOST_HELD, field_of, seconds
 from nightwire.schemas import Codec, wire
@@ -98,7 +98,7 @@ class WindowRunner(Keeper[Held]):
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, sample in self._samples(events):
             if isinstance(sample, str):
-                (outcome.faults if key is None else outcome.lacking).append((event, sample))
+                outcome.refuse(event, sample)
                 continue
             held = touched[key] = self.held.setdefault(key, Held())
             if (value := self._added(held, sample)) is not None:
@@ -144,22 +144,19 @@ class WindowRunner(Keeper[Held]):
         }
         return wire.frame(self.schema_id, self._codec.encode(made))
 
-    def _samples(self, events: Sequence[Event]) -> Iterator[tuple[Event, str | None, Sample | str]]:
-        """Yield the objects and samples of *events* in their order, or what they lack.
-
-        None as the object says that it is a fault.
-        """
+    def _samples(self, events: Sequence[Event]) -> Iterator[tuple[Event, str, Sample | str]]:
+        """Yield the objects and samples of *events* in their order, or why there is none."""
         for event, row in self.rows(events, self._names):
             if isinstance(row, str):
-                yield event, None, row
+                yield event, "", row
                 continue
             key, time, value, alert = row
             there = (key is not None, _is_number(time), _is_number(value))
             if lacking := [name for name, has in zip(self._names, there, strict=False) if not has]:
-                yield event, "", f"no {lacking[0]}"
+                yield event, "", Lacking(f"no {lacking[0]}")
             elif event.written and time > event.written / DAY / 1000 + UNIX_EPOCH + AHEAD:
                 # it would close the object's window to all that come before that time
-                yield event, None, f"its time, MJD {time:g}, is more than a day after it was written"
+                yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"
             else:
                 yield event, str(key), _sample(time, value, alert, event.origin)
 
