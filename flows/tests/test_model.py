@@ -212,6 +212,8 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
             f'kind = "email"\nfrom = "often"\nto = {["a@b.org"] * 60}',
             "line 30: stone hook: to has 60 addresses: a mail goes to 1 to 50",
         ),
+        (WEBHOOK, f"{WEBHOOK}\nat = 0x{'f' * 8000}", "line 31: a number is beyond 64 bits, or none"),
+        ("above = 3", "above = nan", "line 22: a number is beyond 64 bits, or none"),
         (WEBHOOK, STORED, "line 30: stone hook: database is known to the worker alone: write"),
     ],
 )

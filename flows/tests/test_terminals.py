@@ -122,6 +122,7 @@ def test_a_vtp_broker_inside_is_refused() -> None:
         "http://0.0.0.0/",
         "http://[64:ff9b::a9fe:a9fe]/",
         "http://[::7f00:1]/",
+        "http://[::ffff:0:7f00:1]/",
         "http://[fec0::1]/",
     ],
 )
