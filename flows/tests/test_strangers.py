@@ -183,7 +183,9 @@ def test_what_crossed_a_bridge_does_not_cross_it_again(way: list[str], again: bo
 
 def test_a_function_of_python_sorts_events() -> None:
     source = "def keep(alert):\n    return 10 / (alert.ra - 5) > 1\n"
-    sorter = Sorter({"": Condition(compiled(source, "sim"), "sim")}, None, window().decoder, "sim")
+    sorter = Sorter(
+        {"": Condition(compiled(source, "sim").program or "", "sim")}, None, window().decoder, "sim"
+    )
     made = sorter.run([event(number, ra=ra) for number, ra in enumerate([10.0, 5.0, 100.0])])
     assert ([one.at for one in made.passed[""]], made.faults) == ([0], [])
 

@@ -13,12 +13,14 @@ from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, even
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, TransformRunner, contained
+from nightwire.flows.engine.stones import Function, Keeping, Sorter, SplitRunner, TransformRunner, contained
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.model import (
     ELSE,
     RETURNS,
+    SAID,
+    SAYS,
     Edge,
     EventType,
     Flow,
@@ -210,8 +212,12 @@ def _runner(
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
-            text = stone.options.get("where") or compiled(stone.options["python"], of)
-            return Sorter({"": Condition(text, of)}, None, decoder, of)
+            source = stone.options.get("python", "")
+            text = stone.options.get("where") or compiled(source, of).program
+            if text is not None:
+                return Sorter({"": Condition(text, of)}, None, decoder, of)
+            name = f"{flow.name}.{stone.name}"
+            return Keeping(Function(contained(owner), owner, name, source + SAYS, (SAID,)), of, registry)
         case "router":
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return Sorter(conditions, ELSE, decoder, of)
