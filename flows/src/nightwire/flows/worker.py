@@ -194,7 +194,8 @@ class Worker:
             return
         self._tidied = now
         quiet = {name for (name, _), since in self._seen.items() if now - since > QUIET}
-        done = [one for name, (one, _) in flows.items() if name in quiet - self.problems.keys()]
+        here = {name for name, (_, version) in flows.items() if self._versions.get(name) == version}
+        done = [flows[name][0] for name in flows if name in quiet & here]
         names = {*flows} if "" in quiet else None
 
         def is_still(queue: str) -> bool:

@@ -86,8 +86,8 @@ def parse(text: str) -> Flow:
         where = where.removesuffix(")") if where.startswith("line") else f"line {len(text.splitlines()) or 1}"
         raise FlowError([f"{where}: no TOML: {what}"]) from error
     lines, wrong = Lines(text), Objections()
-    for where in _beyond(found):
-        wrong.add(lines.of(*where), "a number is beyond 64 bits, or none")
+    for place in _beyond(found):
+        wrong.add(lines.of(*place), "a number is beyond 64 bits, or none")
     wrong.raise_any()
     name = found.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
