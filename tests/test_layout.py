@@ -113,7 +113,7 @@ ORDER = {
         "serve",
         "commands",
     ],
-    "flows": ["model", "drawing log terminals", "engine", "worker", "commands"],
+    "flows": ["model", "drawing lanes log problems terminals", "engine", "worker", "commands"],
     "portal": [
         "account matches model pictures",
         "archive filters gate skymaps",

@@ -1,6 +1,7 @@
 """A site of one test's own: topics, a flow's name, and what became of its alerts."""
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,11 @@ class Site:
         mine = [one for one in read_accounts(self.kafka) if one.stage == stage]
         assert discrepancies(mine) == []
         return [(one.read, one.delivered, one.rejected, one.dead_lettered) for one in totals(mine)]
+
+    def rejected(self) -> Counter[str]:
+        """Return what the flow has rejected, by reason."""
+        mine = (one for one in read_accounts(self.kafka) if one.stage == f"flow.{self.flow}")
+        return sum((Counter(one.rejected) for one in mine), Counter())
 
     def dead(self) -> dict[str, str]:
         """Return which records of it are in dead letters, once at least, and why."""

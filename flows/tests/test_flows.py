@@ -119,7 +119,11 @@ above = 2
 def test_a_window_names_its_causes_and_survives_a_kill(
     site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
 ) -> None:
-    """Ninety-seven objects have two alerts each, the worker is killed, each gets three more."""
+    """Ninety-seven objects have two alerts each, the worker is killed, each gets three more.
+
+    Then it adds up another field, and begins anew.
+    """
+    mean = WINDOW.replace('"count"\nabove = 2', '"mean"\nvalue = "psfFlux"')
     with serve_registry(site.kafka) as registry:
         site.up(WINDOW + out(site, "often"))
         write_alerts(site.kafka, site.source, range(1, 195), midpointMjdTai=60_000.0)
@@ -129,7 +133,11 @@ def test_a_window_names_its_causes_and_survives_a_kill(
         write_alerts(site.kafka, site.source, range(292, 486), midpointMjdTai=60_000.02)
         with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
             wait_for(lambda: sum(one[0] for one in site.rows(f"flow.{site.flow}")) == 485, tmp_path / "log")
-        said = decoded(site, registry, tmp_path)
+            site.up(mean + out(site, "often"))
+            again = [site.kafka, site.source, [486]]
+            wait_for(lambda: write_alerts(*again, midpointMjdTai=60_000.02) or len(site.arrived()) > 97)
+        *said, anew = decoded(site, registry, tmp_path)[:98]
+    assert (anew["object"], anew["count"], anew["value"]) == ("2", 1, 3631.0)
     assert Counter(one["object"] for one in said) == {str(number): 1 for number in range(1, 98)}
     first = next(one for one in said if one["object"] == "2")
     assert (first["value"], first["begin"], first["end"]) == (3.0, 60_000.0, 60_000.01)
@@ -140,11 +148,21 @@ def test_a_window_names_its_causes_and_survives_a_kill(
 def test_a_router_and_a_transform(
     site: Site, tmp_path: Path, serve_registry: Callable[..., AbstractContextManager[str]]
 ) -> None:
-    """The function of the transform fails on one alert, which a filter behind it never sees."""
+    """The function of the transform fails on one alert, which filters behind it never see.
+
+    One of these cannot be compiled, and runs in the sandbox, too.
+    """
     stones = """[stones.scored]
 kind = "filter"
-from = "small"
+from = "odd"
 where = "alert.score > 3"
+[stones.odd]
+kind = "filter"
+from = "small"
+python = '''
+def keep(alert):
+    return str(alert["diaSourceId"]).endswith(tuple("13579"))
+'''
 [stones.small]
 kind = "transform"
 from = "bands.g"
@@ -165,11 +183,11 @@ values = ["g", "r"]
         write_alerts(site.kafka, site.source, range(1, 21), band="g")
         write_alerts(site.kafka, site.source, range(21, 31), band="r")
         with worker(tmp_path / "log", site.kafka, "one", "--registry", registry):
-            wait_for(lambda: site.rows(f"flow.{site.flow}") == [(30, 9, 20, 1)], tmp_path / "log")
+            wait_for(lambda: site.rows(f"flow.{site.flow}") == [(30, 4, 25, 1)], tmp_path / "log")
         said = decoded(site, registry, tmp_path)
     assert {one["diaSource"]["band"] for one in said} == {"g"}
     assert "cutoutScience" not in said[0]
-    assert {one["diaSourceId"]: one["score"] for one in said} == {n: 30 / (n - 7) for n in range(8, 17)}
+    assert {one["diaSourceId"]: one["score"] for one in said} == {n: 30 / (n - 7) for n in range(9, 17, 2)}
     [why] = site.dead().values()
     assert why.startswith("small: ZeroDivisionError: division by zero (line 3: return")
 
@@ -240,6 +258,17 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         write_alerts(site.kafka, site.source, range(11, 21))
         said("up", site.flow)
         wait_for(lambda: len(site.arrived()) == 20, tmp_path / "log")
+        version = site.up(out(site, "sky").replace(site.out, "filters"))
+        why = f"version {version} does not run (worker one, since "
+        wait_for(lambda: why in said("show", site.flow), tmp_path / "log")
+        assert "): line 9: filters is no flow's to write" in said("show", site.flow)
+        site.up(out(site, "sky") + hook("page", "http://127.0.0.1:1"))
+        more = [site.kafka, site.source, [21]]
+        told = "page (worker one, since 20"
+        wait_for(lambda: write_alerts(*more) or told in said("show", site.flow), tmp_path / "log")
+        assert "does not run" not in said("show", site.flow)
+        site.up(out(site, "sky"))
+        wait_for(lambda: "worker" not in said("show", site.flow), tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     shared = f"{site.out}-too"

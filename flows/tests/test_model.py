@@ -116,7 +116,11 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
             "line 11: alerts of sim have no fi",
         ),
         ('where = "snr > 5"', PYTHON.format(rest=" and open('x')"), "line 11: a filter may not use open"),
-        ('where = "snr > 5"', PYTHON.format(rest=" and print(3)"), "line 11: "),
+        (
+            'where = "snr > 5"',
+            PYTHON.format(rest=' and str(alert["snrr"]).isdigit()'),
+            "line 11: alerts of sim have no fi",
+        ),
         ('where = "snr > 5"', "python = 'x = 3'", "line 7: there is no function keep(alert)"),
         (
             "lite = true",
@@ -207,6 +211,13 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ('["g", "r"]', str(["g", *map(str, range(100))]), "line 16: stone bands: values are 100 at most"),
         (WEBHOOK, WEBHOOK + MANY, "line 1: 106 stones are too many: 100 at most"),
         (WEBHOOK, BRIDGED, "line 31: filters is no flow's to write"),
+        (
+            WEBHOOK,
+            f'kind = "email"\nfrom = "often"\nto = {["a@b.org"] * 60}',
+            "line 30: stone hook: to has 60 addresses: a mail goes to 1 to 50",
+        ),
+        (WEBHOOK, f"{WEBHOOK}\nsecret = 0x{'f' * 8000}", "line 31: a number is beyond 64 bits, or none"),
+        ("above = 3", "above = nan", "line 22: a number is beyond 64 bits, or none"),
         (WEBHOOK, STORED, "line 30: stone hook: database is known to the worker alone: write"),
     ],
 )
@@ -228,7 +239,7 @@ def test_what_was_not_compiled_in_time_is_compiled_later(monkeypatch: pytest.Mon
         busy.setattr("nightwire.filters.admission.text_process.WALL_S", 0.0)
         with pytest.raises(FilterError, match="not compiled within 0 s"):
             compiled(source, "sim")
-    assert "snr" in compiled(source, "sim").names
+    assert "snr" in compiled(source, "sim").fields
 
 
 def test_a_join_of_returns_alone_is_refused() -> None:

@@ -32,6 +32,7 @@ from nightwire.flows.worker import (
     told_of_limits,
 )
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
+from tests._waiting import until
 
 SOURCE = """
 name = "a"
@@ -168,7 +169,8 @@ def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.Monkey
 def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
     text = FLOW.format(source="filter.ann.x", output="broker.eve.x")
-    worker.follow({"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)})
+    eves = FlowRecord("a", text, False, "eve", datetime.now(UTC))
+    until(lambda: worker.follow({"a": (eves, 1)}) or worker.problems, "no problem")
     assert worker.problems == {"a": "eve may not read filter.ann.x"}
     assert worker.by_flow() == {"a": []}
 

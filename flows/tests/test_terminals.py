@@ -122,6 +122,7 @@ def test_a_vtp_broker_inside_is_refused() -> None:
         "http://0.0.0.0/",
         "http://[64:ff9b::a9fe:a9fe]/",
         "http://[::7f00:1]/",
+        "http://[::ffff:0:7f00:1]/",
         "http://[fec0::1]/",
     ],
 )
@@ -226,6 +227,9 @@ def test_an_owner_sends_so_many_messages_an_hour() -> None:
     for _ in range(MOST_IN_AN_HOUR):
         quota.take("ann")
         quota.take("")
+    quota.take("bob", MOST_IN_AN_HOUR - 1)
+    with pytest.raises(Unavailable, match="the flows of bob"):
+        quota.take("bob", 2)  # one mail to two
     with pytest.raises(Unavailable, match="the flows of ann have sent 100 messages within an hour"):
         quota.take("ann")
     quota.take("bob")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nightwire.consumers.alert.summary import Summary, summarise, utc
+from nightwire.consumers.formats.alert_output import WIDTHS, table_row
 from nightwire.schemas import survey
 
 
@@ -43,6 +44,21 @@ def test_a_field_of_another_kind_than_announced_is_left_empty(
     view = survey("sim").view(make_alert(5, psfFlux="bright", midpointMjdTai="now"))
     summary = summarise({}, view)
     assert (summary.magnitude, summary.snr, summary.time, summary.ra) == (None, None, None, 10.5)
+
+
+def test_what_flows_make_is_summarised_by_what_it_says() -> None:
+    """Windows and joins, whatever survey the reader was told."""
+    who = {"flow": "bright", "stone": "often", "object": "7"}
+    causes = [{"alert": str(number)} for number in range(1, 8)]
+    said = {"function": "mean", "value": 3.25, "count": 7, "end": 60_000.0, "causes": causes}
+    summary = summarise(who | said, survey("sim").view(who | said))
+    assert (summary.id, summary.object) == ("bright.often", "7")
+    assert summary.says == "mean 3.25 of 7 alerts: 7 6 5 4 3 and 2 more"
+    row = table_row(summary.texts() | {"topic": "broker.ann.x"}, WIDTHS | {"topic": 12})
+    assert row.split()[:3] == ["bright.often", "7", "2023-02-24"]
+    assert row.endswith(f"{summary.says}  broker.ann.x")
+    known = [{"alert": "5", "mjd_tai": None}]
+    assert summarise(who | {"alerts": known, "returns": [{}]}, None).says == "1 alerts, 1 returns: 5"
 
 
 def test_a_voevent_is_summarised_by_its_ivorn() -> None:

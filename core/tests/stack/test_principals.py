@@ -29,6 +29,7 @@ TOPICS = [
     "flow-state.some",
     "flow.some.hook",
     "flows",
+    "flow-problems",
     "owed",
     "overflow.ann.mine",
     "requests.ann",
@@ -40,7 +41,7 @@ TOPICS = [
 ]
 READS = {
     "schema_registry": "_schemas",
-    "directory": "directory filters flows owed",
+    "directory": "directory filters flow-problems flows owed",
     "gateway": "accounts alerts.sim broker.fink.lite filter.ann.mine voevents vtp-positions",
     "filters": "accounts alerts.sim answers.ann broker.fink.lite filter.ann.mine filters overflow.ann.mine "
     "requests.ann seen.ann visits",
@@ -49,8 +50,8 @@ READS = {
     "users": "",
     "exporter": "accounts",
     "archive": "accounts alerts.sim",
-    "flows": "accounts alerts.sim broker.fink.lite filter.ann.mine flow-state.some flow.some.hook flows "
-    "returns.fink voevents",
+    "flows": "accounts alerts.sim broker.fink.lite filter.ann.mine flow-problems flow-state.some "
+    "flow.some.hook flows returns.fink voevents",
     "stream": "accounts alerts.sim visits",
 }
 WRITES = {
@@ -63,7 +64,7 @@ WRITES = {
     "users": "directory",
     "exporter": "directory",
     "archive": "accounts dead-letters directory",
-    "flows": "accounts broker.fink.lite dead-letters directory flow-state.some flow.some.hook",
+    "flows": "accounts broker.fink.lite dead-letters directory flow-problems flow-state.some flow.some.hook",
     "stream": "accounts alerts.sim dead-letters directory visits",
 }
 

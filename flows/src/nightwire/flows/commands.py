@@ -111,21 +111,26 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
 @click.option("--text", is_flag=True, help="Print its text.")
 @bootstrap_option
 def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> None:
-    """Draw flow NAME.
+    """Draw flow NAME; tell what does not run of it: why, which stone, since when.
 
     \b
     Example:
       nightwire flow show bright --svg bright.svg
     """
+    from nightwire.core.subscriptions import read_problems
     from nightwire.flows.drawing import svg
 
-    found, record = _known(_kafka(bootstrap), name)
+    found, record, version = _known(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
         click.echo(record.text)
     else:
         _draw(found)
+    for one in read_problems(_kafka(bootstrap)):
+        if (one.flow, one.version) == (name, version):
+            what = one.stone or f"version {version} does not run"
+            click.echo(f"{what} (worker {one.worker}, since {one.since}): {one.why}", err=True)
 
 
 @flow.command()
@@ -262,15 +267,15 @@ def _tell_of_waiting(kafka: str, text: str) -> None:
         click.echo(f"{told}; after a day they are dead letters (`nightwire dead-letters`)", err=True)
 
 
-def _known(kafka: str, name: str) -> tuple[Any, Any]:
-    """Return flow *name* and its record."""
+def _known(kafka: str, name: str) -> tuple[Any, Any, int]:
+    """Return flow *name*, its record and version."""
     from nightwire.flows.log import read_flows
     from nightwire.flows.model import parse
 
     flows = read_flows(kafka)
     _check_known(name, flows)
-    record = flows[name][0]
-    return parse(record.text), record
+    record, version = flows[name]
+    return parse(record.text), record, version
 
 
 def _check_room(kafka: str, name: str) -> None:

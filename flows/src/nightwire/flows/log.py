@@ -1,5 +1,6 @@
 """The topic `flows`, followed in a thread."""
 
+import logging
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -11,6 +12,8 @@ from nightwire.core.subscriptions import read_flows as read_flows
 from nightwire.core.subscriptions import write_flow as write_flow
 from nightwire.flows.model import Flow, FlowError, parse
 from nightwire.schemas.topics import FLOWS
+
+log = logging.getLogger("nightwire.flows")
 
 
 class FlowFollower(TableFollower[FlowTable]):
@@ -56,3 +59,6 @@ def _outcome(text: str) -> Flow | FlowError:
         return parse(text)
     except FlowError as error:
         return FlowError(error.reasons)
+    except Exception as error:
+        log.exception("the text of a flow")
+        return FlowError([f"no flow: {type(error).__name__}"])  # it stops no other

@@ -4,9 +4,11 @@ import logging
 import os
 import re
 import socket
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -23,6 +25,7 @@ from nightwire.core.kafka import admin, cluster_id, ensure_topics, enter, login
 from nightwire.core.outside import may_be_mailed
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, setup_logging, stopping
+from nightwire.core.subscriptions import Flows
 from nightwire.flows.engine import (
     Bridge,
     PartRunner,
@@ -33,12 +36,14 @@ from nightwire.flows.engine import (
     made_by,
     queues,
 )
+from nightwire.flows.lanes import Lanes
 from nightwire.flows.log import FlowFollower, FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
+from nightwire.flows.problems import Teller
 from nightwire.flows.terminals import BEFORE, VARIABLES, Limits
 from nightwire.flows.terminals.mail import ALLOWED
 from nightwire.schemas import SchemaRegistry
-from nightwire.schemas.topics import FLOWS, settings
+from nightwire.schemas.topics import FLOW_PROBLEMS, FLOWS, settings
 
 log = logging.getLogger("nightwire.flows")
 
@@ -99,55 +104,111 @@ class Worker:
         registry: Knows schemas.
         rights: Who may read and write what; a flow has those of who made it.
         problems: Why flows do not run as they should, by name.
+        leaving: Whether nothing is begun any more.
     """
 
     asked: WorkerSettings
     registry: SchemaRegistry
     rights: ReadRights = field(default_factory=ReadRights)
     problems: dict[str, str] = field(default_factory=dict)
+    leaving: bool = False
     _versions: dict[str, int] = field(default_factory=dict)
+    _tried: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _owners: dict[str, str] = field(default_factory=dict)
+    _lanes: Lanes = field(default_factory=Lanes)
+    _flows: Flows = field(default_factory=dict)
+    _burial: threading.Thread = field(default_factory=threading.Thread)
     _seen: dict[tuple[str, int], float] = field(default_factory=dict)
     _tidied: float = field(default_factory=time.monotonic)
     _parts: dict[Key, Part] = field(default_factory=dict)
     _looked: float = field(default_factory=time.monotonic)
 
-    def follow(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
-        """Run *flows* as they are now; one that cannot be goes on as it was."""
-        for name in self._versions.keys() - flows.keys():
-            self._apply(name, {})
-            del self._versions[name]
-        self.problems = {name: why for name, why in self.problems.items() if name in flows}
-        for name, (record, version) in flows.items():
-            if self._versions.get(name) == version:
-                continue
-            try:
-                self._apply(name, {} if record.paused else self._compile(record, version, flows))
-            except Exception as error:  # noqa: BLE001  (one flow's text stops no other flow)
-                self._note(name, error)
-                continue
-            self.problems.pop(name, None)
-            self._versions[name] = version
+    def follow(self, flows: Flows) -> None:
+        """Run *flows* as they are now; one that cannot be goes on as it was.
 
-    def tidy(self, flows: Mapping[str, tuple[FlowRecord, int]]) -> None:
+        What changes is compiled and begun in a thread of its owner's: no other waits for it.
+        """
+        due, gone = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+        for name, owner in self._owners.copy().items():
+            if name not in flows or flows[name][0].made_by != owner:
+                gone[owner].append(name)
+        for name, (record, version) in flows.items():
+            if self._is_due(name, record, version):
+                due[record.made_by].append(name)
+        for owner in self._lanes.in_turn({*due, *gone}):
+            work = partial(self._follow_his, gone[owner], due[owner], flows)
+            self._lanes.start(owner, work)
+
+    def _is_due(self, name: str, record: FlowRecord, version: int) -> bool:
+        """Whether a flow is to be looked at: a change at once, what failed after `AGAIN`."""
+        if self._versions.get(name) == version or self._owners.get(name, record.made_by) != record.made_by:
+            return False
+        tried, at = self._tried.get(name, (-1, 0.0))
+        return tried != version or time.monotonic() - at >= AGAIN
+
+    def _follow_his(self, gone: Collection[str], due: Collection[str], flows: Flows) -> None:
+        """End flows of an owner: *gone*, and what he may not; then run those *due*."""
+        for name in gone:
+            self._apply(name, {})
+            for known in (self._versions, self._tried, self.problems, self._owners):
+                known.pop(name, None)
+        rights, allowed = self.rights, [name for name in due if self._is_allowed(*flows[name], flows)]
+        for name in allowed:
+            record, version = flows[name]
+            try:
+                plans = {} if record.paused else self._compile(record, version, flows)
+                if self.leaving or rights is not self.rights:
+                    return  # what he may is looked at again, before the next text is
+                self._apply(name, plans)
+            except Exception as error:  # noqa: BLE001  (one flow's text stops no other flow)
+                self._note(name, version, error)
+            else:
+                self.problems.pop(name, None)
+                self._versions[name] = version
+
+    def _is_allowed(self, record: FlowRecord, version: int, flows: Flows) -> bool:
+        """Return whether who made a flow may what it does; else it is stopped."""
+        self._owners[record.name] = record.made_by
+        his = readable(one for one, at in flows.values() if at < version and one.made_by == record.made_by)
+        try:
+            flow = parsed(record.text)
+            if not record.paused and (wrong := [*missing_rights(flow, record.made_by, self.rights, [*his])]):
+                raise DeniedError(wrong)
+        except FlowError as error:
+            self._note(record.name, version, error)
+            return False
+        return True
+
+    def tidy(self, flows: Flows) -> None:
         """Delete what is left of stones, where a flow has been as it is for a while.
 
         A flow that stays as it was has its older stones still; one that is paused has all its own.
         Queues of flows that ended go where none has come or ended for a while.
         """
-        now = time.monotonic()
+        now, self._flows = time.monotonic(), flows
         seen = [(name, version) for name, (_, version) in flows.items()] + [("", hash(frozenset(flows)))]
         self._seen = {one: self._seen.get(one, now) for one in seen}
         if now - self._tidied <= QUIET:
             return
+        if self._burial.is_alive():  # a large backlog: the others' turn comes
+            return
         self._tidied = now
         quiet = {name for (name, _), since in self._seen.items() if now - since > QUIET}
-        done = (one for name, (one, _) in flows.items() if name in quiet - self.problems.keys())
+        here = {name for name, (_, version) in flows.items() if self._versions.get(name) == version}
+        done = [flows[name][0] for name in flows if name in quiet & here]
+        names = {*flows} if "" in quiet else None
+
+        def is_still(queue: str) -> bool:
+            name = queue.split(".")[1]
+            return self._flows.get(name, ("", -1))[1] == flows.get(name, ("", -1))[1]
+
+        found = (self.asked.endpoints.kafka, readable(replace(one, paused=False) for one in done), names)
+        self._burial = threading.Thread(target=self._drop_leftovers, args=(*found, is_still), daemon=True)
+        self._burial.start()
+
+    def _drop_leftovers(self, *found: Any) -> None:
         try:
-            drop_leftovers(
-                self.asked.endpoints.kafka,
-                readable(replace(one, paused=False) for one in done),
-                {*flows} if "" in quiet else None,
-            )
+            drop_leftovers(*found)
         except KafkaException as error:
             log.warning("queues that are left over stay: %s", error)
 
@@ -165,12 +226,13 @@ class Worker:
             self.rights = rights
             self._versions = dict.fromkeys(self._versions, -1)  # each is compiled, and so checked
 
-    def _note(self, name: str, error: Exception) -> None:
+    def _note(self, name: str, version: int, error: Exception) -> None:
         """Note why flow *name* is not as it should be: one without rights stops, others stay."""
         denied = isinstance(error, DeniedError)
         if self.problems.get(name) != str(error):
             log.warning("flow %s %s: %s", name, "does not run" if denied else "stays as it was", error)
         self.problems[name] = str(error)
+        self._tried[name] = version, time.monotonic()
         if denied:
             self._apply(name, {})
 
@@ -181,24 +243,30 @@ class Worker:
             found.setdefault(flow, []).append(one)
         return found
 
+    def found(self) -> dict[tuple[str, str], tuple[int, str]]:
+        """Return by flow and stone what does not run as it should: the flow's version, and why."""
+        versions = {name: version for name, (_, version) in self._flows.items()}
+        said = {(name, ""): why for name, why in self.problems.copy().items()}
+        for (name, place), part in self._parts.copy().items():
+            if why := part.problem:
+                stone = "what runs in Kafka" if isinstance(part, PartRunner) else place.split("/")[1]
+                said[name, stone] = why
+        return {place: (versions[place[0]], why) for place, why in said.items() if place[0] in versions}
+
     def leave(self) -> None:
         """End all parts, each with its batch."""
-        for one in self._parts.values():
+        self.leaving, parts = True, self._parts.copy().values()
+        for one in parts:
             one.leave()
-        for one in self._parts.values():
+        for one in parts:
             one.join(30)
 
-    def _compile(
-        self, record: FlowRecord, version: int, flows: Mapping[str, tuple[FlowRecord, int]]
-    ) -> dict[Key, Plan | Way]:
+    def _compile(self, record: FlowRecord, version: int, flows: Flows) -> dict[Key, Plan | Way]:
         """Return the parts of a flow that are ours."""
         flow = parsed(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
         older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
-        his = readable(one for one in older if one.made_by == record.made_by)
-        if denied := [*missing_rights(flow, record.made_by, self.rights, [*his])]:
-            raise DeniedError(denied)
         topics = {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey, [*readable(older)])
         operator = self.rights.allow(record.made_by, FLOWS, WRITING)
@@ -226,7 +294,7 @@ class Worker:
         return admin(self.asked.endpoints.kafka)
 
     def _apply(self, name: str, plans: Mapping[Key, Plan | Way]) -> None:
-        for key in [key for key in self._parts if key[0] == name and key not in plans]:
+        for key in [key for key in self._parts.copy() if key[0] == name and key not in plans]:
             self._leave(key, plans.values())
         for key, plan in plans.items():
             if (part := self._parts.get(key)) is None:
@@ -404,13 +472,16 @@ def serve(asked: WorkerSettings) -> None:
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         ensure_topics(kafka, [settings(FLOWS)])
+        with suppress(KafkaException):  # an older Kafka's rights may lack it
+            ensure_topics(kafka, [settings(FLOW_PROBLEMS)])
         url, which = asked.endpoints.schema_registry, partial(cluster_id, kafka)
         registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
         who = f"flows {asked.name}"
         ends, about = metrics_at(asked.metrics_port), {"worker": asked.name, **told_of_limits(asked.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
-        worker = Worker(asked, registry, read_rights(kafka))
+        worker, teller = Worker(asked, registry, read_rights(kafka)), Teller(kafka, asked.name)
+        exits.callback(teller.close)
         exits.callback(worker.leave)
         exits.enter_context(page(worker, asked.metrics_port))
         log.info("worker %s", asked.name)
@@ -418,5 +489,6 @@ def serve(asked: WorkerSettings) -> None:
             worker.follow_rights()
             worker.follow(follower.flows())
             worker.tidy(follower.flows())
-            follower.await_change(AGAIN if worker.problems else LOOK)
+            teller.tell(worker.found())
+            follower.await_change(LOOK)
     log.info("left")

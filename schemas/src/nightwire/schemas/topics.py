@@ -21,6 +21,7 @@ DIRECTORY = "directory"
 SUBSCRIPTIONS = "subscriptions"
 CHANNELS = "channels"
 FLOWS = "flows"
+FLOW_PROBLEMS = "flow-problems"
 OWED = "owed"
 
 MAX_MESSAGE = 4 << 20
@@ -190,7 +191,19 @@ def _keeps_latest(topic: str) -> bool:
 
 
 COMPACTED = frozenset(
-    {VISITS, FILTERS, ACCOUNTS, SCHEMAS, VTP_POSITIONS, DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS, OWED}
+    {
+        VISITS,
+        FILTERS,
+        ACCOUNTS,
+        SCHEMAS,
+        VTP_POSITIONS,
+        DIRECTORY,
+        SUBSCRIPTIONS,
+        CHANNELS,
+        FLOWS,
+        FLOW_PROBLEMS,
+        OWED,
+    }
 )
 NAME_PARTS = {
     "alerts": 1,

@@ -2,10 +2,13 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+MOST_NAMED = 5
+"""Most alerts of an event of a flow that are named: the newest."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +16,7 @@ class Summary:
     """What fits on one line of an alert; None for what is not known.
 
     Attributes:
-        id: The alert's id, of a VOEvent its IVORN.
+        id: The alert's id, of a VOEvent its IVORN, of a flow's own event who says it.
         object: The object's id, or the solar-system object's; of a VOEvent its role.
         time: When it was seen. [UTC]
         ra: Right ascension. [deg, ICRS]
@@ -21,6 +24,7 @@ class Summary:
         band: Filter.
         magnitude: [AB]
         snr: Flux over its error.
+        says: What a window or a join of a flow says, and of which alerts; empty for alerts.
     """
 
     id: int | str | None = None
@@ -31,10 +35,12 @@ class Summary:
     band: str | None = None
     magnitude: float | None = None
     snr: float | None = None
+    says: str = ""
 
     def texts(self) -> dict[str, str]:
         """Return each column's text, empty for what is not known."""
-        return {
+        said = {"says": self.says} if self.says else {}
+        return said | {
             "id": _text(self.id),
             "object": _text(self.object),
             "time (UTC)": "" if self.time is None else f"{self.time:%Y-%m-%d %H:%M:%S}",
@@ -47,7 +53,12 @@ class Summary:
 
 
 def summarise(alert: Mapping[str, Any], view: Any) -> Summary:
-    """Return the summary of *alert* by its *view*; without one, as the VOEvent that it may be."""
+    """Return the summary of *alert* by its *view*; without one, as the VOEvent that it may be.
+
+    Events that stones of flows make are told by their fields.
+    """
+    if alert.keys() >= {"flow", "stone", "object"}:
+        return _of_flow(alert)
     if view is None:
         return _voevent(alert)
     time = _known(view, "mjd_tai")
@@ -78,6 +89,23 @@ def _voevent(alert: Mapping[str, Any]) -> Summary:
         time=_parse_time(alert.get("event_time") or alert.get("date")),
         ra=_float(alert.get("ra")),
         dec=_float(alert.get("dec")),
+    )
+
+
+def _of_flow(event: Mapping[str, Any]) -> Summary:
+    alerts: Sequence[Mapping[str, Any]] = event.get("causes") or event.get("alerts") or ()
+    if "function" in event:
+        what, time = f"{event['function']} {event['value']:g} of {event['count']} alerts", event["end"]
+    else:
+        what = f"{len(alerts)} alerts, {len(event['returns'])} returns"
+        time = alerts[-1]["mjd_tai"] if alerts else None
+    named = [str(one["alert"]) for one in alerts[-MOST_NAMED:]]
+    more = f" and {len(alerts) - MOST_NAMED} more" if len(alerts) > MOST_NAMED else ""
+    return Summary(
+        id=f"{event['flow']}.{event['stone']}",
+        object=event["object"],
+        time=None if time is None else utc(time),
+        says=f"{what}: {' '.join(reversed(named))}{more}",
     )
 
 

@@ -30,6 +30,9 @@ TOPIC_WIDTH = 24
 NUMBERS = frozenset({"ra", "dec", "mag", "S/N"})
 """Columns that are aligned to the right."""
 
+NO_NUMBERS = NUMBERS | {"band"}
+"""Columns that an event of a flow does not have."""
+
 EXPENDABLE = ("topic", "object", "band", "dec", "ra", "mag")
 """Columns that a narrow terminal does without, the first one first."""
 
@@ -165,8 +168,14 @@ def table_heading(columns: Mapping[str, int]) -> str:
 def table_row(texts: Mapping[str, str], columns: Mapping[str, int]) -> str:
     """Return one row, numbers to the right.
 
-    What is too long loses its beginning, in which ids are alike.
+    What is too long loses its beginning, in which ids are alike.  What an event of a flow says
+    stands in the place of the numbers that it does not have, at whatever length.
     """
+    if says := texts.get("says"):
+        room = sum(width + 2 for name, width in columns.items() if name in NO_NUMBERS) - 2
+        named = {"says" if name == "S/N" else name: width for name, width in columns.items()}
+        columns = {name: one for name, one in named.items() if name not in NO_NUMBERS}
+        columns["says"] = max(room, len(says))
     return "  ".join(_cell(texts.get(name, ""), name, width) for name, width in columns.items()).rstrip()
 
 

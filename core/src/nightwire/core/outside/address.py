@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 import httpx
 
-EMBEDDING = [ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96")]
-"""Networks whose addresses end with one of IPv4, to which a translator leads (NAT64)."""
+EMBEDDING = [
+    ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")
+]
+"""Networks whose addresses end with one of IPv4, to which a translator leads (NAT64, SIIT)."""
 MAIL_ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 
 

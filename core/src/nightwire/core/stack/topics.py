@@ -19,6 +19,7 @@ from nightwire.schemas.topics import (
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
+    FLOW_PROBLEMS,
     FLOWS,
     OWED,
     SCHEMAS,
@@ -49,7 +50,7 @@ def broker_properties(stream: Stream | None) -> dict[str, object]:
 def stack_topics(stream: Stream | None) -> list[TopicSettings]:
     """Return the topics of an embedded stack; those of a test *stream* are bounded by size."""
     shared = [VISITS, VOEVENTS, FILTERS, ACCOUNTS, DEAD_LETTERS, SCHEMAS]
-    shared += [DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS, OWED]
+    shared += [DIRECTORY, SUBSCRIPTIONS, CHANNELS, FLOWS, FLOW_PROBLEMS, OWED]
     names = [*shared, *map(alerts, surveys())]
     bounded = alerts(stream.survey) if stream else None
     return [_bounded(settings(name)) if name == bounded else settings(name) for name in names]

@@ -1,5 +1,11 @@
 """Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
 
+from nightwire.core.subscriptions.flow_problems import (
+    SAID_AGAIN,
+    FlowProblem,
+    read_problems,
+    said_problems,
+)
 from nightwire.core.subscriptions.flows import (
     MOST_NAMES,
     FlowDeniedError,
@@ -31,7 +37,9 @@ __all__ = [
     "MAX_CONDITION",
     "MOST_NAMES",
     "REFRESH",
+    "SAID_AGAIN",
     "FlowDeniedError",
+    "FlowProblem",
     "FlowRecord",
     "FlowTable",
     "Flows",
@@ -47,6 +55,8 @@ __all__ = [
     "read_flow_table",
     "read_flows",
     "read_names",
+    "read_problems",
+    "said_problems",
     "subscriber_name",
     "write_flow",
 ]

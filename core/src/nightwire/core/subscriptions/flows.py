@@ -111,7 +111,9 @@ def write_flow(bootstrap: str, name: str, text: str | None, *, paused: bool = Fa
         ensure_topics(bootstrap, [settings(FLOWS)])  # whoever may not even see it, may not make it
     except KafkaException as error:
         path = f"/flows/{quote(name, safe='')}"
-        return int(_ask(bootstrap, error, "DELETE" if value is None else "PUT", path, value)["version"])
+        return int(
+            ask_for_flows(bootstrap, error, "DELETE" if value is None else "PUT", path, value)["version"]
+        )
     return append_flow(bootstrap, name, value)
 
 
@@ -144,7 +146,7 @@ def read_flows(bootstrap: str) -> Flows:
     except KafkaException as error:
         return {
             one["name"]: (FlowRecord(**one | {"made": datetime.fromisoformat(one["made"])}), version)
-            for one, version in _ask(bootstrap, error, "GET", "/flows")["flows"]
+            for one, version in ask_for_flows(bootstrap, error, "GET", "/flows")["flows"]
         }
 
 
@@ -174,7 +176,7 @@ def read_flow_table(bootstrap: str) -> FlowTable:
     return table
 
 
-def _ask(
+def ask_for_flows(
     bootstrap: str, error: KafkaException, method: str, path: str, body: bytes | None = None
 ) -> dict[str, Any]:
     """Return what the directory answers, where *error* is that Kafka keeps `flows` from us."""

@@ -8,7 +8,7 @@ MOST = 400
 """Most streams that are drawn."""
 OWN = frozenset(
     {"requests", "answers", "seen", "overflow", "accounts", "visits", "filters", "directory", "dead-letters"}
-    | {"_schemas", "vtp-positions", "subscriptions", "channels", "flows"}
+    | {"_schemas", "vtp-positions", "subscriptions", "channels", "flows", "flow-problems"}
 )
 """Kinds of topics in which the site's processes talk to each other."""
 WRITERS, SOURCES, BETWEEN, DERIVED, READERS = range(5)

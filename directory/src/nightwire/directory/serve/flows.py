@@ -2,18 +2,27 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from time import monotonic
 from weakref import WeakValueDictionary
 
+from confluent_kafka import KafkaException
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nightwire.core.subscriptions import MOST_NAMES, FlowRecord, FlowTable, append_flow, read_flow_table
+from nightwire.core.subscriptions import (
+    MOST_NAMES,
+    FlowProblem,
+    FlowRecord,
+    FlowTable,
+    append_flow,
+    read_flow_table,
+    said_problems,
+)
 from nightwire.directory.gate import Gate
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import RefusedError, body_of
@@ -90,7 +99,10 @@ async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
     table = await run_in_threadpool(read_flow_table, bootstrap)
     mine = [one for one in table.held.values() if who in (None, one[0].made_by)]
     said = [(asdict(record) | {"made": record.made.isoformat()}, version) for record, version in mine]
-    return JSONResponse({"flows": said})
+    names, problems = {one.name for one, _ in mine}, list[FlowProblem]()
+    with suppress(KafkaException):  # who may not read them still answers with the flows
+        problems = await run_in_threadpool(said_problems, bootstrap)
+    return JSONResponse({"flows": said, "problems": [asdict(one) for one in problems if one.flow in names]})
 
 
 async def put(bootstrap: str, gate: Gate, turns: Turns, http: Request) -> Response:

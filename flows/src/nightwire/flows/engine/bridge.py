@@ -73,8 +73,8 @@ class Bridge(Restarting):
             while self.stone is stone and not self.leaving.is_set():
                 if messages := records(source.consume(BATCH, POLL)):
                     crossing.carry(source, messages)
-                    self.problem = ""
                     worked()
+                self.problem = ""
         finally:
             source.close()
             crossing.close()

@@ -96,6 +96,10 @@ def _origin(said: Mapping[str, bytes]) -> Origin | None:
     return found if known else None
 
 
+class Lacking(str):
+    """What an event lacks, by which a stone goes."""
+
+
 @dataclass
 class Outcome:
     """What a stone makes of some events.
@@ -103,12 +107,18 @@ class Outcome:
     Attributes:
         passed: What leaves it, by port.
         faults: What it could not use, and why.
+        lacking: What has not what it goes by, such as an object, and why.
         state: What it keeps from now on, by key; None: nothing more of it.
     """
 
     passed: dict[str, list[Event]] = field(default_factory=dict)
     faults: list[tuple[Event, str]] = field(default_factory=list)
+    lacking: list[tuple[Event, str]] = field(default_factory=list)
     state: dict[str, bytes | None] = field(default_factory=dict)
+
+    def refuse(self, event: Event, why: str) -> None:
+        """Note why *event* is not used."""
+        (self.lacking if isinstance(why, Lacking) else self.faults).append((event, why))
 
 
 class Runner(Protocol):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nightwire.consumers.returns import message_faults
 from nightwire.core.kafka import MAX_MESSAGE, TopicPartition
-from nightwire.flows.engine.events import Event, Outcome
+from nightwire.flows.engine.events import Event, Lacking, Outcome
 from nightwire.flows.engine.keeping import Keeper
 from nightwire.flows.model import seconds
 from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, wire
@@ -123,11 +123,11 @@ class JoinRunner(Keeper[Held]):
         self._index()
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what is known of the objects; what has no object is a fault."""
+        """Return what is known of the objects; what has none counts for none."""
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
-                outcome.faults.append((event, found))
+                outcome.refuse(event, found)
                 continue
             if (length := len(json.dumps(found))) > self._longest:
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"
@@ -162,7 +162,7 @@ class JoinRunner(Keeper[Held]):
                 continue
             _, row = next(rows)
             if isinstance(row, str) or row[0] is None:
-                yield event, "", row if isinstance(row, str) else f"no {self._by} in it"
+                yield event, "", row if isinstance(row, str) else Lacking(f"no {self._by}")
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
@@ -191,7 +191,7 @@ class JoinRunner(Keeper[Held]):
         )  # fmt: skip
         key = alert if self._by == "id" else view.object_id
         key = self._objects.get(str(alert), "") if key is None else str(key)
-        return (key, kept) if key else ("", f"alert {alert} is none of those held, and names no object")
+        return (key, kept) if key else ("", Lacking("returned of no object that is held"))
 
     def _index(self) -> None:
         """Note whose the alerts are that are held."""

@@ -20,6 +20,9 @@ from nightwire.schemas import AlertDecoder, AlertTable, RegistryAwayError, Schem
 
 log = logging.getLogger("nightwire.flows")
 
+USUAL = {"by": "object_id", "value": "mjd_tai"}
+"""What a stone goes by and adds up where nobody says."""
+
 
 class Kept(Protocol):
     """What is kept of a key."""
@@ -71,6 +74,14 @@ class Keeper(Generic[Held]):
     size: int = 0
     early: int = 0
     _limiter: LogLimiter = field(default_factory=LogLimiter)
+
+    @property
+    def kept_as(self) -> str:
+        """Under which name it is kept: what goes by another object, or adds up another field,
+        begins anew.
+        """
+        found = ((name, self.stone.options.get(name, usual), usual) for name, usual in USUAL.items())
+        return ":".join([self.stone.name, *(f"{name}={is_}" for name, is_, usual in found if is_ != usual)])
 
     @property
     @abstractmethod

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, takewhile
 
@@ -23,6 +23,8 @@ log = logging.getLogger("nightwire.flows")
 LATE = 86_400.0
 """For how long events wait for a stone that is no more: it may come back. [s]"""
 WHY = "its stone is no part of the flow any more, and nobody read it for a day"
+MOST = 50_000
+"""Most events of a queue that go at once: then it is the next one's turn."""
 LEAVING = 60.0
 """Longest wait until all workers have left a flow that has ended. [s]"""
 LOOK = 0.2
@@ -51,22 +53,35 @@ def leftovers(
     return sorted(found)
 
 
-def drop_leftovers(bootstrap: str, flows: Iterable[Flow], names: Collection[str] | None = None) -> list[str]:
+def drop_leftovers(
+    bootstrap: str,
+    flows: Iterable[Flow],
+    names: Collection[str] | None = None,
+    is_still: Callable[[str], bool] = bool,
+) -> list[str]:
     """Delete the queues that are left over and hold nothing unread; return their names.
 
     What nobody has read for `LATE` goes to dead letters first; what came later waits, since its
     stone may come back.
+
+    Args:
+        bootstrap: Kafka's address.
+        flows: As for `leftovers`.
+        names: Likewise.
+        is_still: Whether a queue is left over yet, at the last moment: others' letters take time.
 
     Raises:
         KafkaException: Kafka refuses, or does not answer.
     """
     client: AdminClient = admin(bootstrap)
     found = leftovers(flows, client.list_topics(timeout=10).topics, names)
-    dry = [one for one in found if _is_left(bootstrap, one)]
-    for queue, done in client.delete_topics(dry).items() if dry else ():
-        done.result(30)
-        log.info("%s: nobody reads it any more, and all was read: deleted", queue)
-    return dry
+    gone = []
+    for queue in found:
+        if _is_left(bootstrap, queue) and is_still(queue):
+            client.delete_topics([queue])[queue].result(30)
+            log.info("%s: nobody reads it any more, and all was read: deleted", queue)
+            gone.append(queue)
+    return gone
 
 
 def waiting(bootstrap: str, flow: Flow) -> dict[str, int]:
@@ -158,13 +173,13 @@ def _is_dry(bootstrap: str, queue: str) -> bool:
         if not _is_late(first):
             return False
         burial = Burial(bootstrap, queue, reader, accounts_of(bootstrap, queue, begin, end))
-        left = chain([first], unread)
+        left = islice(chain([first], unread), MOST)
         while batch := [*islice(left, BATCH)]:
             late = [*takewhile(_is_late, batch)]
             burial.bury(late)
             if late != batch:
                 return False
-    return True
+        return next(unread, None) is None
 
 
 def _is_late(message: Message) -> bool:

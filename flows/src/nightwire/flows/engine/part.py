@@ -118,6 +118,8 @@ class Session:
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
+                elif self._next:
+                    self._part.problem = ""  # nothing waits for it
         finally:
             self._positions.keep(())
             source.close()
@@ -128,9 +130,9 @@ class Session:
             return
         before, self._plan = self._plan, plan
         for name, keeper in plan.keepers.items():
-            if type(old := before.keepers.get(name)) is type(keeper):
+            if type(old := before.keepers.get(name)) is type(keeper) and old.kept_as == keeper.kept_as:
                 keeper.adopt(old)
-        if {*plan.keepers} - {*before.keepers}:
+        if _kept_as(plan) - _kept_as(before):
             self._restore()
         if plan.topics.keys() != before.topics.keys():
             self._subscribe(source)
@@ -219,7 +221,7 @@ class Session:
         keepers = self._plan.keepers
         if not keepers:
             return
-        state: dict[str, dict[str, bytes]] = {name: {} for name in keepers}
+        state: dict[str, dict[str, bytes]] = {one.kept_as: {} for one in keepers.values()}
         for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
             stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
             if stone not in state:
@@ -228,8 +230,8 @@ class Session:
                 state[stone].pop(key, None)
             else:
                 state[stone][key] = value
-        for name, keeper in keepers.items():
-            keeper.restore(state[name])
+        for keeper in keepers.values():
+            keeper.restore(state[keeper.kept_as])
 
     def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
         """Write what becomes of *messages*, and that they are read, as one."""
@@ -281,6 +283,10 @@ class Session:
         for account in self._accounts.changed():
             write_account(writer, account)
         writer.serve(0)
+
+
+def _kept_as(plan: Plan) -> set[str]:
+    return {one.kept_as for one in plan.keepers.values()}
 
 
 def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:

@@ -13,12 +13,14 @@ from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, even
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keeping import Keeper
-from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, TransformRunner, contained
+from nightwire.flows.engine.stones import Function, Keeping, Sorter, SplitRunner, TransformRunner, contained
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.model import (
     ELSE,
     RETURNS,
+    SAID,
+    SAYS,
     Edge,
     EventType,
     Flow,
@@ -42,7 +44,7 @@ class Written:
         outputs: Events and the topics that they go to.
         dead: Records that no stone could use, by index, and why.
         state: What stones keep from now on, by stone and key; None: nothing more of it.
-        rejected: By index, the stone that let the record go no further.
+        rejected: By index, the stone that let the record go no further, and what it lacked there.
         seen: Topics, identities and values, of outputs that may come by several ways.
     """
 
@@ -114,9 +116,11 @@ class Plan:
     ) -> None:
         outcome: Outcome = runner.run(events)
         written.dead |= {event.at: f"{name}: {why}" for event, why in outcome.faults}
-        written.state |= {(name, key): value for key, value in outcome.state.items()}
+        kept_as = self.keepers[name].kept_as if outcome.state else name
+        written.state |= {(kept_as, key): value for key, value in outcome.state.items()}
         gone = {one.at for one in events} - {one.at for some in outcome.passed.values() for one in some}
         written.rejected |= dict.fromkeys(gone, name)
+        written.rejected |= {event.at: f"{name}: {why}" for event, why in outcome.lacking}
         for port, passed in outcome.passed.items():
             self._pass_on(name, port, passed, inbox, written)
 
@@ -208,8 +212,12 @@ def _runner(
     of, decoder = types[stone.inputs[0]].survey, AlertDecoder(registry)
     match stone.kind:
         case "filter":
-            text = stone.options.get("where") or compiled(stone.options["python"], of)
-            return Sorter({"": Condition(text, of)}, None, decoder, of)
+            source = stone.options.get("python", "")
+            text = stone.options.get("where") or compiled(source, of).program
+            if text is not None:
+                return Sorter({"": Condition(text, of)}, None, decoder, of)
+            name = f"{flow.name}.{stone.name}"
+            return Keeping(Function(contained(owner), owner, name, source + SAYS, (SAID,)), of, registry)
         case "router":
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return Sorter(conditions, ELSE, decoder, of)

@@ -1,5 +1,6 @@
 """What filters, routers and transforms do with events."""
 
+import json
 import logging
 import threading
 import time
@@ -14,7 +15,7 @@ from nightwire.filters.model import AddedField, Transform, parse_added
 from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError
 from nightwire.filters.sandbox import Outcome as Said
 from nightwire.flows.engine.events import Event, Outcome
-from nightwire.flows.model import COMPUTE, EVERY, PASSES, FlowError
+from nightwire.flows.model import COMPUTE, EVERY, PASSES, SAID, FlowError
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry, wire
 
 log = logging.getLogger("nightwire.flows")
@@ -169,6 +170,28 @@ def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Map
         except SchemaError:
             continue  # a container, which brings its own; of others the sandbox says so
     return found
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """A filter whose function could not be compiled.
+
+    Attributes:
+        function: Says of each alert whether it is kept.
+        survey: Whose alerts.
+        registry: Knows schemas.
+    """
+
+    function: Function
+    survey: str
+    registry: SchemaRegistry
+
+    def run(self, events: Sequence[Event]) -> Outcome:
+        """Return the alerts that are kept; those on which the function fails are faults."""
+        outcome = Outcome()
+        said = self.function.added(events, self.survey, self.registry, outcome.faults)
+        outcome.passed[""] = [one for one, text in said if json.loads(text)[SAID.name]]
+        return outcome
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ class WayOut(Restarting):
         """Hand over the next event, if there is one; where it is not taken, it comes again."""
         if not (found := records([one] if (one := held.source.poll(POLL)) is not None else [])):
             held.keep()
+            self.problem = "" if held.next else self.problem  # nothing waits for it
             return None
         message, attempts, backoff = found[0], 0, Backoff(0.5, 30.0)
         while self._wanted(held, message, stone):

@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.flows.engine.events import Event, Origin, Outcome
-from nightwire.flows.engine.keeping import Keeper
+from nightwire.flows.engine.events import Event, Lacking, Origin, Outcome
+from nightwire.flows.engine.keeping import USUAL, Keeper
 from nightwire.flows.model import MOST_HELD, field_of, seconds
 from nightwire.schemas import Codec, wire
 
@@ -76,10 +76,7 @@ class WindowRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         options = self.stone.options
         self._within = seconds(options["within"]) / DAY
-        by, value = (
-            field_of(options.get(key, usual), self.survey.name)
-            for key, usual in (("by", "object_id"), ("value", "mjd_tai"))
-        )
+        by, value = (field_of(options.get(key, usual), self.survey.name) for key, usual in USUAL.items())
         self._names = (by, "mjd_tai", value, "id")
         self._codec = Codec(EVENT_SCHEMA)
 
@@ -97,11 +94,11 @@ class WindowRunner(Keeper[Held]):
         return Held(samples, beyond)
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what the windows say; an alert without object, time or value is a fault."""
+        """Return what the windows say; an alert without object, time or value counts for none."""
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, sample in self._samples(events):
             if isinstance(sample, str):
-                outcome.faults.append((event, sample))
+                outcome.refuse(event, sample)
                 continue
             held = touched[key] = self.held.setdefault(key, Held())
             if (value := self._added(held, sample)) is not None:
@@ -156,7 +153,7 @@ class WindowRunner(Keeper[Held]):
             key, time, value, alert = row
             there = (key is not None, _is_number(time), _is_number(value))
             if lacking := [name for name, has in zip(self._names, there, strict=False) if not has]:
-                yield event, "", f"no {' and no '.join(dict.fromkeys(lacking))} in it, or no number"
+                yield event, "", Lacking(f"no {lacking[0]}")
             elif event.written and time > event.written / DAY / 1000 + UNIX_EPOCH + AHEAD:
                 # it would close the object's window to all that come before that time
                 yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"

@@ -10,7 +10,7 @@ from nightwire.flows.model.check import (
     transform_of,
 )
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, compiled, computed
+from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, SAID, SAYS, compiled, computed
 from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds
 from nightwire.flows.model.parse import parse
 
@@ -25,6 +25,8 @@ __all__ = [
     "MOST_HELD",
     "PASSES",
     "RETURNS",
+    "SAID",
+    "SAYS",
     "Edge",
     "EventType",
     "Flow",

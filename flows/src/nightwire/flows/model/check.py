@@ -218,11 +218,11 @@ def _function_faults(stone: Stone, given: EventType) -> list[str]:
     """Return why the function of *stone* does not fit what comes, with its own lines."""
     source = stone.options["python"]
     try:
-        if stone.kind == "filter":
-            return _misfits_of(compiled(source, given.survey), given)
-        found = computed(source, given.survey)
+        found = (compiled if stone.kind == "filter" else computed)(source, given.survey)
     except FilterError as error:
         return [str(one) for one in error.reasons]
+    if found.program is not None and stone.kind == "filter":
+        return _misfits_of(found.program, given)
     unknown = missing_names(found.asked, given.survey, given.schemas)
     return [*unknown, *_misfits_of_added(stone, found, given)]
 

@@ -1,11 +1,11 @@
 """Functions of Python as stones, read and compiled apart.
 
-Filters' are compiled to the closed language, and never run; transforms' run in the sandbox alone.
+Filters' are compiled to the closed language where they can be; all others run in the sandbox alone.
 """
 
 from nightwire.filters.admission import compile_function
-from nightwire.filters.language import FilterError, Program
-from nightwire.filters.model import Compilation
+from nightwire.filters.language import FilterError
+from nightwire.filters.model import AddedField, Compilation
 
 KEEP = "keep"
 """Name of a filter's function."""
@@ -14,21 +14,22 @@ COMPUTE = "transform"
 EVERY = "nightwire_every"
 PASSES = f"\n\ndef {EVERY}(alert):\n    return True\n"
 """Stands behind a transform's text: the sandbox computes for what passes a filter."""
-UNCOMPILED = (
-    "a filter stone runs no Python, and this cannot be compiled: submit it as a filter, and read its topic"
-)
+SAID = AddedField("kept", "bool")
+SAYS = f"\n\ndef {COMPUTE}(alert):\n    return {{'kept': bool({KEEP}(alert))}}\n"
+"""Stands behind a filter's text that is not compiled: what it says is a field of its own."""
+COLUMNS = "a function of columns is no stone: submit it as a filter, and let the flow read its topic"
 
 
-def compiled(source: str, survey: str) -> Program:
+def compiled(source: str, survey: str) -> Compilation:
     """Return the function ``keep(alert)`` of *source*; a text is read once, in its own process.
 
     Raises:
-        FilterError: It is no filter, or cannot be compiled; the reasons name its lines.
+        FilterError: It is no filter of alerts; the reasons name its lines.
     """
     found = compile_function(source, KEEP, survey)
-    if found.program is None:
-        raise FilterError(*found.remarks, UNCOMPILED)
-    return found.program
+    if found.over_columns:
+        raise FilterError(COLUMNS)
+    return found
 
 
 def computed(source: str, survey: str) -> Compilation:

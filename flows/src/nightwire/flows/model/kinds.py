@@ -85,6 +85,8 @@ DATABASE_FILE = re.compile(r"sqlite(\+\w+)?://")
 """The only databases that need no secret, and are in no network."""
 PASSWORD = re.compile(r"\w+://[^/]*@")
 """Begins a URL with a name, or a password, in it."""
+MOST_MAILED = 50
+"""Most addresses of one mail."""
 TEXTS = ("drop", "means", "to")
 """Options that may be lists, and then of texts."""
 
@@ -100,6 +102,8 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
         return f"{name} = {value!r} is no {' or '.join(one.__name__ for one in types)}"
     if isinstance(value, list) and name in TEXTS and not all(isinstance(one, str) for one in value):
         return f"{name} is a list of texts"
+    if name == "to" and isinstance(value, list) and not 0 < len(value) <= MOST_MAILED:
+        return f"to has {len(value):,} addresses: a mail goes to 1 to {MOST_MAILED}"
     return _wrong_text(name, value)
 
 

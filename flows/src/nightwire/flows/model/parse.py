@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -86,6 +86,9 @@ def parse(text: str) -> Flow:
         where = where.removesuffix(")") if where.startswith("line") else f"line {len(text.splitlines()) or 1}"
         raise FlowError([f"{where}: no TOML: {what}"]) from error
     lines, wrong = Lines(text), Objections()
+    for place in _beyond(found):
+        wrong.add(lines.of(*place), "a number is beyond 64 bits, or none")
+    wrong.raise_any()
     name = found.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
         wrong.add(lines.of("", "name"), f"name = {name!r} is no flow's name, as bright-2 is: {NAME.pattern}")
@@ -98,6 +101,19 @@ def parse(text: str) -> Flow:
     order = _order(stones, wrong)
     wrong.raise_any()
     return Flow(str(name), sources, {one: stones[one] for one in order})
+
+
+def _beyond(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield table and key of what cannot even be said: hexadecimal numbers have any length."""
+    left: list[tuple[tuple[str, ...], Any]] = [((), found)]
+    while left:
+        path, value = left.pop()
+        if isinstance(value, dict):
+            left += [((*path, key)[:3], one) for key, one in value.items()]
+        elif isinstance(value, list):
+            left += [(path, one) for one in value]
+        elif isinstance(value, int | float) and not -(1 << 63) <= value < 1 << 63:
+            yield (".".join(path[:-1]), path[-1])
 
 
 def _tables(
@@ -175,7 +191,7 @@ def _stones(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objection
                 f"stone {name}: from is the name of a source or stone, or a list of such",
             )
             continue
-        edges = tuple(Edge(*one.split(".", 1)) for one in inputs)
+        edges = tuple(dict.fromkeys(Edge(*one.split(".", 1)) for one in inputs))
         at = str(table.get("at", ""))
         if at and table["kind"] == "topic":
             wrong.add(lines.of(where, "at"), f"stone {name}: a topic is written by those before it")

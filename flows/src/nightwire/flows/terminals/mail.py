@@ -22,7 +22,8 @@ SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
 ALLOWED = "NIGHTWIRE_FLOW_MAIL_TO"
 """Variable: domains and addresses, by commas, that owners' flows may mail; others mail anybody."""
 MOST_IN_AN_HOUR = 100
-"""Most messages of all flows of an owner from one worker: others wait, as where nobody answers."""
+"""Most messages of all flows of an owner from one worker, one for each who gets it: others wait, as
+where nobody answers."""
 TIMEOUT = 20.0
 """Longest wait for a byte. [s]"""
 LONGEST = 60.0
@@ -35,8 +36,8 @@ class Quota:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock, self._sent = clock, threading.Lock(), dict[str, deque[float]]()
 
-    def take(self, owner: str) -> None:
-        """Count a message of *owner*; of nobody where he is an operator.
+    def take(self, owner: str, count: int = 1) -> None:
+        """Count a message of *owner* to so many; of nobody where he is an operator.
 
         Raises:
             Unavailable: He has sent too many.
@@ -45,10 +46,10 @@ class Quota:
             sent, now = self._sent.setdefault(owner, deque()), self._clock()
             while sent and sent[0] <= now - 3600:
                 sent.popleft()
-            if owner and len(sent) >= MOST_IN_AN_HOUR:
+            if owner and len(sent) + count > MOST_IN_AN_HOUR:
                 raise Unavailable(f"the flows of {owner} have sent {MOST_IN_AN_HOUR} messages within an hour")
             if owner:
-                sent.append(now)
+                sent.extend([now] * count)
 
 
 QUOTA = Quota()
@@ -86,7 +87,8 @@ class Mail:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
-                QUOTA.take(self.owner)  # what no server hears of does not count
+                left = self.left.get(event.identity, self.to)
+                QUOTA.take(self.owner, len(left))  # what no server hears of does not count
                 self._send(server, event)
         except smtplib.SMTPResponseException as error:
             if 500 <= error.smtp_code < 600:

@@ -27,6 +27,7 @@ from nightwire.schemas.topics import (
     DEAD_LETTERS,
     DIRECTORY,
     FILTERS,
+    FLOW_PROBLEMS,
     FLOWS,
     OWED,
     SCHEMAS,
@@ -77,7 +78,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
     ],
     "directory": [
         *_topics(KEEPS, DIRECTORY, SUBSCRIPTIONS, FLOWS, OWED),
-        *_topics([READ], FILTERS),
+        *_topics([READ], FILTERS, FLOW_PROBLEMS),
         *_topics([DESCRIBE], "*"),
         (GROUP, "*", [DESCRIBE]),
         (TRANSACTION, f"{OWED}-*", [WRITE]),
@@ -114,7 +115,7 @@ RIGHTS: Mapping[str, Sequence[Right]] = {
         (GROUP, "nightwire-archive", [READ]),
     ],
     "flows": [
-        *_topics(KEEPS, ACCOUNTS, "flow-state.*", "broker.*"),
+        *_topics(KEEPS, ACCOUNTS, FLOW_PROBLEMS, "flow-state.*", "broker.*"),
         *_topics((*KEEPS, AclOperation.DELETE), "flow.*"),  # queues of stones that are no more
         *_topics(APPENDS, DEAD_LETTERS, DIRECTORY),
         *_topics([READ], FLOWS, "alerts.*", "filter.*", "returns.*", VOEVENTS),
