@@ -1,14 +1,38 @@
 """Which files of a table can hold what is asked for, as the table's log tells."""
 
 from collections.abc import Collection
-from functools import reduce
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from nightwire.archive.asking.bounds import Bounds
 from nightwire.archive.storage import Table
 from nightwire.core.kafka import TopicPartition
+
+
+class Files:
+    """The files of one version of a table.
+
+    Args:
+        log: What the table's log has of each, an Arrow table.
+    """
+
+    def __init__(self, log: Any) -> None:
+        self.log = log.combine_chunks()
+        self.bounds = lru_cache(self._bounds)
+        self.in_folder = lru_cache(self._in_folder)
+
+    def _bounds(self, column: str) -> Bounds:
+        ends = (self.log.column(f"{end}.{column}").combine_chunks() for end in ("min", "max"))
+        return Bounds(*ends)
+
+    def _in_folder(self, name: str, values: Collection[Any]) -> NDArray[np.bool_]:
+        there = pc.is_in(self.log.column(f"partition.{name}"), pa.array(list(values)))
+        return there.to_numpy()  # type: ignore[no-any-return]
 
 
 class FileList:
@@ -20,7 +44,7 @@ class FileList:
 
     def __init__(self, table: Table) -> None:
         self._table, self.version = table, -1
-        self._files: Any = pa.table({"path": pa.array([], pa.string())})
+        self._files = Files(pa.table({"path": pa.array([], pa.string())}))
 
     def position(self, partition: TopicPartition) -> int | None:
         """Return the next offset of *partition* that the table has not; None for all."""
@@ -35,13 +59,13 @@ class FileList:
         found = self._table.refreshed()
         if found is None or found.version() == self.version:
             return False
-        self._files = pa.table(found.get_add_actions(flatten=True))
+        self._files = Files(pa.table(found.get_add_actions(flatten=True)))
         self.version = found.version()
         return True
 
     def all(self) -> list[str]:
         """Return the addresses of all files."""
-        return self._addresses(self._files)
+        return self._addresses(self._files.log)
 
     def within(
         self, column: str, low: Any, high: Any, *, order: str = "", **folders: Collection[Any]
@@ -55,15 +79,13 @@ class FileList:
             order: A statistic by whose least value the files are ordered.
             folders: Values that the columns of folders may have.
         """
-        files, may = self._files, [pa.array([True] * len(self._files), pa.bool_())]
-        if not len(files):
-            return []
-        for name, values in folders.items():
-            may.append(pc.is_in(files.column(f"partition.{name}"), pa.array(list(values))))
-        for end, bound, beyond in (("max", low, pc.less), ("min", high, pc.greater)):
-            if bound is not None and f"{end}.{column}" in files.schema.names:
-                may.append(pc.invert(pc.fill_null(beyond(files.column(f"{end}.{column}"), bound), False)))
-        found = files.select(["path", f"min.{order}"] if order else ["path"]).filter(reduce(pc.and_, may))
+        files, log = self._files, self._files.log
+        may = [files.in_folder(name, tuple(values)) for name, values in folders.items()]
+        if f"min.{column}" in log.schema.names:
+            may.append(files.bounds(column).within(low, high))
+        found = log.select(["path", f"min.{order}"] if order else ["path"])
+        if may:
+            found = found.take(np.logical_and.reduce(may).nonzero()[0])
         return self._addresses(found.sort_by(f"min.{order}") if order else found)
 
     def _addresses(self, files: Any) -> list[str]:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
+from nightwire.archive.asking.bounds import Bounds
 from nightwire.archive.asking.engine import QuestionError
 from nightwire.archive.storage import Place
 
@@ -21,8 +23,7 @@ class Groups(NamedTuple):
     """The groups of rows of a file: its metadata, and least and greatest of a column in each."""
 
     metadata: Any
-    least: Any
-    greatest: Any
+    bounds: Bounds
 
 
 class SortedFiles:
@@ -72,12 +73,8 @@ class SortedFiles:
 
     def _within(self, file: str, column: str, ranges: Sequence[Range]) -> list[int]:
         """Return the groups that can have some."""
-        groups = self._groups(file, column)
-        apart = [
-            pc.and_(pc.less_equal(groups.least, high), pc.greater_equal(groups.greatest, low))
-            for low, high in ranges
-        ]
-        return [at for at, one in enumerate(_any(apart).to_pylist()) if one is not False]
+        bounds = self._groups(file, column).bounds
+        return np.logical_or.reduce([bounds.within(*one) for one in ranges]).nonzero()[0].tolist()  # type: ignore[no-any-return]
 
     def _counted(self, file: str, column: str, places: Sequence[int]) -> int:
         metadata = self._groups(file, column).metadata
@@ -92,8 +89,11 @@ class SortedFiles:
             with self._opened(file, self._groups(file, column).metadata) as opened:
                 table = opened.read_row_groups(places, names, use_threads=False)
         values = table.column(column)
-        within = [pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low)) for low, high in ranges]
-        return table.filter(_any(within))
+        within = _any([_between(values, *one) for one in ranges])
+        at = pc.indices_nonzero(within)
+        if len(at) and (first := at[0].as_py()) + len(at) - 1 == at[-1].as_py():
+            return table.slice(first, len(at))  # nothing is copied
+        return table.filter(within)
 
     def _read_group(self, file: str, place: int, column: str, names: tuple[str, ...]) -> Any:
         with self._opened(file, self._groups(file, column).metadata) as opened:
@@ -104,13 +104,21 @@ class SortedFiles:
             metadata = opened.metadata
         at = metadata.schema.names.index(column)
         found = [metadata.row_group(one).column(at).statistics for one in range(metadata.num_row_groups)]
-        return Groups(metadata, *(pa.array([getattr(one, end) for one in found]) for end in ("min", "max")))
+        ends = (pa.array([getattr(one, end) for one in found]) for end in ("min", "max"))
+        return Groups(metadata, Bounds(*ends))
 
     def _opened(self, file: str, metadata: Any = None) -> Any:
         path = file.removeprefix("s3://") if self._place.is_remote else file
         where = self._place.files.open(path) if self._place.is_remote else path
         far = self._place.is_remote  # from there, what lies together is fetched at once
         return parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far)
+
+
+def _between(values: Any, low: Any, high: Any) -> Any:
+    """Return which of *values* lie from *low* to *high*."""
+    if low == high:
+        return pc.equal(values, low)
+    return pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low))
 
 
 def _any(masks: Sequence[Any]) -> Any:

@@ -39,6 +39,9 @@ FRESH = 1.0
 KEPT = 64
 """Groups of the index that are kept, of each survey: alerts of a visit have ids near each other.
 Some 22 MB for stamps, 100 MB where all columns are asked for."""
+KEPT_WHOLE = 32
+"""Groups of whole alerts that are kept, of each survey, some 16 MB: of an alert three stamps are
+asked for, and its neighbours are of the same visit."""
 ALERT_FOLDERS = "'night': DATE, 'npix': BIGINT"
 PACKET_FOLDERS = "'day': DATE, 'partition': INTEGER"
 """Columns that are folders of tables, and their types in SQL."""
@@ -58,7 +61,7 @@ class SurveyTables:
         self.alerts, self.index, self.packets = (
             FileList(Table(place, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
         )
-        self._files, self._index_files = SortedFiles(place), SortedFiles(place, KEPT)
+        self._files, self._index_files = SortedFiles(place, KEPT_WHOLE), SortedFiles(place, KEPT)
         self._lock, self._looked = threading.Lock(), float("-inf")
 
     def refresh(self, *, at_once: bool = False) -> None:
@@ -96,7 +99,7 @@ class SurveyTables:
         files = self.index.within("key", key, key, kind=[kind])
         names = dict.fromkeys([*columns, *(name for name, _ in IN_TIME)])
         found = self._indexed(files, "key", [(key, key)], [*names] if {*names} <= {*OURS} else OURS)
-        return self._chosen(found.sort_by(IN_TIME), columns)
+        return self._chosen(found.sort_by(IN_TIME) if len(found) > 1 else found, columns)
 
     def cone(self, cone: Cone, columns: Sequence[str], most: int | None = None) -> Any:
         """Return the alerts within a cone, the nearest first, with their ``distance``. [deg]
