@@ -34,6 +34,8 @@ login="$security.plain.PlainLoginModule required username=\"${KAFKA_SUPER_USER:?
         echo "listener.name.$listener.scram-sha-512.sasl.jaas.config=$security.scram.ScramLoginModule required;"
     done
 } >"$settings"
+printf '%s\n' security.protocol=SASL_PLAINTEXT sasl.mechanism=PLAIN "sasl.jaas.config=$login" \
+    >/tmp/operator.properties # for Kafka's own commands, in this container
 if [ -n "${KAFKA_PUBLIC:-}" ]; then # later lines displace earlier ones
     public=listener.name.public
     sed -n 's/^listeners=.*/&,PUBLIC:\/\/:29092/p; s/^listener.security.protocol.map=.*/&,PUBLIC:SASL_SSL/p

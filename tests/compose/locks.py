@@ -25,7 +25,7 @@ BUILD = ("hatchling", "setuptools")
 ROOMS = {
     "schemas": "registry",
     "gateway-vtp": "gateway",
-    "filters": "filters,flows,science",
+    "filters": "filters,flows,science,catalogues",
     "archive": "archive",
     "portal": "portal,science",
     "monitoring": "monitoring",

@@ -204,7 +204,7 @@ def keep(alert):
 def test_an_owner_signs_in_tries_a_filter_submits_it_and_comments(
     quiet: Stack, owner: dict[str, str]
 ) -> None:
-    """By the port that is published to this machine, without TLS; a trial's process is the owner."""
+    """By the port that is published to this machine alone, without TLS."""
     url, token = f"http://127.0.0.1:{quiet.port('PORTAL_PORT')}", re.compile('name="token" value="([^"]+)"')
     with httpx.Client(base_url=url, timeout=120, follow_redirects=True) as portal:
         form = {"name": owner["KAFKA_SASL_USERNAME"], "password": owner["KAFKA_SASL_PASSWORD"]}
@@ -223,13 +223,13 @@ def test_an_owner_signs_in_tries_a_filter_submits_it_and_comments(
         assert "seen by two" in portal.get("/filters/of/bright-too").text
 
 
-HAS_A_SKYMAP = '''
+HAS_A_SKYMAP = """
 import numpy
 from astropy.io import fits
 whole = fits.BinTableHDU.from_columns([fits.Column("PROB", "D", array=numpy.ones(12))])
 whole.header["PIXTYPE"] = "HEALPIX"
 fits.HDUList([fits.PrimaryHDU(), whole]).writeto("/tmp/map.fits")
-'''
+"""
 
 
 def test_a_skymap_is_drawn_that_comes_from_where_the_operator_said(quiet: Stack, tmp_path: Path) -> None:

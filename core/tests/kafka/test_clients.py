@@ -144,9 +144,7 @@ class Forgetful:
             raise KafkaException(KafkaError(self.code))
         return 3, 7 + partition.partition
 
-    def list_offsets(
-        self, asked: Iterable[TopicPartition], **_how: Any
-    ) -> dict[TopicPartition, Future[int]]:
+    def list_offsets(self, asked: Iterable[TopicPartition], **_how: Any) -> dict[TopicPartition, Future[int]]:
         found: Future[int] = Future()
         if self.looked_up:
             found.set_result(7)

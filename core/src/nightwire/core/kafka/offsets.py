@@ -31,7 +31,7 @@ ANOTHER_LEADS = frozenset(
         KafkaError.NOT_LEADER_FOR_PARTITION,
     }
 )
-"""Errors of who asks by what it remembers of a topic, as librdkafka does for a quarter of an hour."""
+"""Errors of who goes by what it remembers of a topic, as librdkafka does for 15 minutes."""
 
 
 def list_offsets(
