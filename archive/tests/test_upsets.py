@@ -77,6 +77,9 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     upkeep = Upkeep(Place(tmp_path), Retention())
     assert upkeep.run(least=2) > 0
     assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
+    assert upkeep.said.startswith(
+        f"upkeep: not all tables were seen to yet\nupkeep: {tables.alerts.uri}: StorageError: "
+    )
     shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
     assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output
     with pytest.raises(StorageError, match=tables.alerts.uri):
