@@ -39,8 +39,6 @@ class Engine:
         folder = place.url.replace("'", "''")
         for setting in (
             "parquet_metadata_cache = true",
-            "autoinstall_known_extensions = false",
-            "autoload_known_extensions = false",
             "python_scan_all_frames = false",
             "python_enable_replacements = false",
             f"allowed_directories = ['{folder}/']",
