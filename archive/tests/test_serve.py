@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner
+from deltalake import DeltaTable
 
 from archive.tests.conftest import Known, message, put, record, serving, writer
 from nightwire.archive import Archive
@@ -24,6 +26,7 @@ from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer
 from nightwire.core.runtime import Endpoints, free_port
 from nightwire.core.stack import Broker
 from nightwire.schemas.topics import settings
+from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -130,8 +133,9 @@ def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
     kafka, registry = site
     folder, log = tmp_path / "archive", tmp_path / "log"
     folder.mkdir()
-    words = ("--every", "200ms", "--port", str(free_port()))
-    with serving(folder, kafka, registry, *words) as child:
+    page = free_port()
+    words = ["--every", "200ms", "--port", str(free_port()), "--metrics-port", str(page)]
+    with serving(folder, kafka, registry, *words, "--compact-every", "3s") as child:
         simulate(kafka, 1, 101)
         await_archived(folder, kafka, 100)
         size = log.stat().st_size
@@ -143,9 +147,14 @@ def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
         assert "nothing was written" in log.read_text()
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         compared = await_archived(folder, kafka, 1100)
+        until(lambda: "last seen to at 20" in httpx.get(f"http://127.0.0.1:{page}/health").text)
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 0
     assert [one for one in compared if not one.same or one.unreadable] == []
+    DeltaTable(str(folder / "sim" / "alerts")).delete("offset = 3")
+    with Archive(folder) as found:  # rows that are lost are no dead letters
+        hurt = [(one.missing, one.unreadable, one.same) for one in compare(kafka, found, "sim")]
+    assert set(hurt) == {(1, 0, False)}
 
 
 def test_two_share_the_partitions_and_one_takes_over(
@@ -154,7 +163,7 @@ def test_two_share_the_partitions_and_one_takes_over(
     kafka, registry = site
     folder = tmp_path / "archive"
     folder.mkdir()
-    words = ("--every", "200ms", "--compact-every", "1s", "--port")
+    words = ("--every", "200ms", "--compact-every", "3s", "--port")
     with (
         serving(folder, kafka, registry, *words, str(free_port())) as one,
         serving(folder, kafka, registry, *words, str(free_port())) as other,

@@ -7,13 +7,15 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
-from archive.tests.conftest import NOON, message, put, record, writer
+from archive.tests.conftest import NOON, Known, alert, message, put, record, writer
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, QuestionError
 from nightwire.archive.commands import archive
 from nightwire.archive.storage import Place, StorageError, record_of
 from nightwire.archive.upkeep import Retention, Upkeep
+from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess
+from nightwire.schemas.wire import frame
 
 
 def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
@@ -75,6 +77,9 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     upkeep = Upkeep(Place(tmp_path), Retention())
     assert upkeep.run(least=2) > 0
     assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
+    assert upkeep.said.startswith(
+        f"upkeep: not all tables were seen to yet\nupkeep: {tables.alerts.uri}: StorageError: "
+    )
     shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
     assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output
     with pytest.raises(StorageError, match=tables.alerts.uri):
@@ -82,6 +87,48 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     (tmp_path / "sim" / "alerts" / "_delta_log" / f"{3:020d}.json").write_text("damaged")
     with pytest.raises(StorageError, match=tables.alerts.uri):
         tables.alerts.count(0, 0, 3)
+
+
+def asked_without(folder: Path, kind: str, path: str, how: str) -> tuple[int, int]:
+    """Return how a question is answered while a file of a table cannot be read, and afterwards."""
+    file = next((folder / "sim" / kind).rglob("*.parquet"))
+    whole = file.read_bytes()
+    with answering(Archive(folder), KafkaAccess({})) as http:
+        if how == "gone":
+            file.unlink()
+        else:
+            file.write_bytes(b"PAR1" * 9)
+        without = http.get(path)
+        assert file.name in without.text
+        file.write_bytes(whole)
+        return without.status_code, http.get(path).status_code
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+def test_who_asks_for_a_file_that_cannot_be_read_is_told_so(tmp_path: Path, how: str) -> None:
+    """Until it is back: by name, without a traceback, and never that he asked too much."""
+    put(writer(tmp_path), record(0))
+    for kind, path in {
+        "packets": "/sim/records/0?until=1",
+        "index": "/sim/objects/1000000",
+        "alerts": "/query?sql=SELECT sum(snr) FROM sim",
+    }.items():
+        assert asked_without(tmp_path, kind, path, how) == (503, 200)
+    schema = next((tmp_path / "schemas").iterdir())
+    schema.write_text("")
+    with pytest.raises(StorageError, match=f"{schema} is damaged"):
+        put(writer(tmp_path), record(2))
+
+
+def test_a_time_beyond_all_calendars_is_no_value_and_ends_nothing(tmp_path: Path) -> None:
+    when = {"name": "when", "type": {"type": "long", "logicalType": "timestamp-millis"}}
+    schema = sim_alert_schema()
+    codec = Codec(schema | {"fields": [*schema["fields"], when]})
+    values = [frame(9, codec.encode(alert(n) | {"when": time})) for n, time in ((1, 2**62), (2, NOON))]
+    put(writer(tmp_path, Known(_9=codec)), *(record(at, value) for at, value in enumerate(values)))
+    with Archive(tmp_path) as found:
+        rows = found.query('SELECT epoch_ms("when") AS ms FROM sim ORDER BY id').to_pylist()
+        assert [row["ms"] for row in rows] == [None, NOON]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 import json
 import os
-import shutil
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from threading import Event
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from click.testing import CliRunner, Result
 from mocpy import MOC
 
 from nightwire.core.catalogues import Catalogue, CatalogueError, CatalogueStore, Columns, SkyMap
-from nightwire.core.catalogues.catalogue import Description, build
+from nightwire.core.catalogues.catalogue import build
 from nightwire.core.catalogues.commands import catalogue
 
 COUNT = 5_000
@@ -169,7 +171,7 @@ def test_a_name_that_is_nearly_right_is_told(store: CatalogueStore, tmp_path: Pa
 def test_a_file_that_fails_leaves_nothing(store: CatalogueStore, tmp_path: Path) -> None:
     with pytest.raises(CatalogueError, match="line 3"):
         store.add("stars", csv(tmp_path / "a.csv", "1,2,a", "1,99,b"))
-    assert list((store.folder / "shared" / "stars").iterdir()) == []
+    assert [one.name for one in store.folder.iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize("name", ["keys", "part-0000.arrow", "catalogue.json"])
@@ -245,34 +247,6 @@ def test_the_command_adds_lists_shows_and_removes(store: CatalogueStore, tmp_pat
     assert isinstance(gone.exception, CatalogueError)
 
 
-def test_a_version_that_is_added_again_is_not_removed_beside(
-    store: CatalogueStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two processes: one adds what another, which looked a moment before, removes."""
-    (tmp_path / "t.csv").write_text("ra,dec\n1,2\n")
-    version = store.add("me/mine", tmp_path / "t.csv").version
-    store.prune(set(), 0.0)
-    removed = shutil.rmtree
-    with ThreadPoolExecutor() as other:
-        adding: list[Future[Description]] = []
-
-        def slowly(folder: Path, **how: Any) -> None:
-            if not adding:
-                adding.append(other.submit(store.add, "me/mine", tmp_path / "t.csv"))
-                wait(adding, 0.5)
-            removed(folder, **how)
-
-        monkeypatch.setattr(shutil, "rmtree", slowly)
-        assert store.prune(set(), 0.0) == [f"me/mine {version}"]
-        assert adding[0].result(60).version == version
-    assert store.describe("me/mine").rows == 1
-    left = store.folder / "owned" / "me" / "mine" / ".adding-dead"
-    left.mkdir()
-    os.utime(left, (1, 1))
-    store.prune({("me/mine", version)}, 0.0)
-    assert not left.exists(), "who was killed while he added leaves nothing for ever"
-
-
 def test_what_no_filter_needs_goes_after_a_while(store: CatalogueStore, tmp_path: Path) -> None:
     versions = []
     for number in range(3):
@@ -284,11 +258,59 @@ def test_what_no_filter_needs_goes_after_a_while(store: CatalogueStore, tmp_path
     assert store.prune(needed, 3600.0) == []  # seen for the first time
     assert store.prune(needed, 3600.0) == []
     needed.add(("me/mine", versions[1]))  # its owner went back to it
-    assert len(store.prune(needed, 0.0)) == 5
-    assert store.kept("me/mine") == {*versions[:2]}
+    assert len(store.prune(needed, 0.0)) == 4
+    assert store.kept("me/mine") == {*versions}  # while one of them is needed, there is a present one
     assert store.kept("shared") == {*versions[1:]}
-    assert store.names() == ["shared", "me/mine"]
+    assert [store.describe(name).version for name in store.names()] == [versions[2]] * 2
     assert store.prune({("me/mine", versions[0])}, 0.0) == []  # a new grace begins
     (tmp_path / "t.csv").write_text("ra,dec\n1,2\n")
     store.add("me/mine", tmp_path / "t.csv", replace=True)
     assert store.prune({("me/mine", versions[0])}, 0.0) == [f"shared {versions[1]}"]
+
+
+def test_what_is_added_beside_a_prune_stays(store: CatalogueStore, tmp_path: Path) -> None:
+    """As of an operator's command and the engine: an added version is there, and whole."""
+    files, done = [csv(tmp_path / f"{n}.csv", f"{n},2,a") for n in range(2)], Event()
+
+    def prune() -> None:
+        while not done.is_set():
+            store.prune(set(), 0.0)
+
+    with ThreadPoolExecutor() as pool:
+        pruned = pool.submit(prune)
+        try:
+            for number in range(100):
+                found = store.add("stars", files[number % 2], replace=True)
+                assert store.describe("stars", found.version) == found
+        finally:
+            done.set()
+        pruned.result()
+
+
+KILLED = """
+import os, shutil, signal, sys
+from pathlib import Path
+from nightwire.core.catalogues import CatalogueStore
+
+def half(folder, **_):
+    (Path(folder) / "catalogue.json").unlink()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+shutil.rmtree = half
+CatalogueStore(Path(sys.argv[1])).remove("stars", old=True)
+"""
+
+
+def test_a_version_is_whole_or_gone_where_a_process_is_killed(store: CatalogueStore, tmp_path: Path) -> None:
+    for number in range(2):
+        file = csv(tmp_path / "stars.csv", f"{number},2,a")
+        store.add("stars", file, replace=True)
+    killed = subprocess.run([sys.executable, "-c", KILLED, store.folder], check=False, timeout=120)
+    assert killed.returncode == -signal.SIGKILL
+    assert [one.version for one in store.versions("stars")] == [store.current("stars")]
+    store.add("stars", csv(tmp_path / "stars.csv", "0,2,a"), replace=True)
+    assert len(opened(store, "stars").match(np.zeros(1), np.full(1, 2.0), 1.0, ["name"])["name"]) == 1
+    (store.folder / ".adding-long-ago").mkdir()
+    os.utime(store.folder / ".adding-long-ago", (0, 0))
+    store.prune(set(), 3600.0)
+    assert sorted(one.name for one in store.folder.iterdir()) == [".lock", "shared"]

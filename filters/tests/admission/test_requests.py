@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from nightwire.filters.cli.commands import filter_
 from nightwire.filters.cli.queries import read_filters
 from nightwire.filters.decision.decision import Decision
 from nightwire.filters.delivery.deliver import AcknowledgedCopy
+from nightwire.filters.engine import services
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import RangeCounts
@@ -312,7 +314,37 @@ def test_no_version_comes_back_whose_catalogue_is_gone(requests: Requests, tmp_p
     assert not accepted
     assert "catalogue me/near is no longer kept in version" in why[0]
     assert reply(action="rollback", version=0)[:2] == (True, 2)
+    assert reply(id="4", time=4, watchlist=b"ra,dec\n1,4\n")[:2] == (True, 4)
+    assert service.prune(0.0) == []
+    refused = pruned_while_an_owner_asks(service, lambda: reply(action="rollback", version=2))
+    assert (refused[0], "no longer kept" in refused[2][0]) == (False, True)
     service.close()
+
+
+def pruned_while_an_owner_asks(service: SubmissionService, ask: Callable[[], Any]) -> Any:
+    """Return what an owner is told who asks while versions go, in the engine's thread for that."""
+    assert service.catalogues is not None
+    folder, stop, asked = service.catalogues.folder, Stop(), list[Future[Any]]()
+
+    class Asked(CatalogueStore):
+        def prune(self, needed: Any, grace: float) -> list[str]:
+            if (self.folder / ".lock").is_dir():  # a fault of the disk ends no thread
+                try:
+                    return super().prune(needed, 0.0)
+                finally:
+                    (self.folder / ".lock").rmdir()
+            asked.append(pool.submit(ask))
+            wait(asked, 1.0)  # whom nothing holds back has been answered by then
+            stop.set()
+            return super().prune(needed, 0.0)
+
+    service.catalogues = Asked(folder)
+    (folder / ".lock").unlink()
+    (folder / ".lock").mkdir()
+    with ThreadPoolExecutor() as pool, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(services, "PRUNE_EVERY", 0.01)
+        services.prune_catalogues(service, stop)
+    return asked[0].result()
 
 
 def test_a_new_notebook_runs_from_top_to_bottom(

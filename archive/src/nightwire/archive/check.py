@@ -10,6 +10,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.archive.asking import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
+from nightwire.schemas import SchemaError
 
 RANGE = 1000
 """Offsets that are compared at once."""
@@ -24,7 +25,7 @@ class Compared:
         first: The first offset.
         last: The last one.
         records: How many Kafka has there.
-        missing: How many the archive has not.
+        missing: How many the archive has not, or, of alerts, has no row of.
         doubled: How many it has more than once, whole or as a row.
         different: How many differ in value, key or time.
         unreadable: How many are no alerts: whole they are kept, without a row.
@@ -86,16 +87,26 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
     kept = list(tables.records(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
+    rowless = found.keys() - set(rows)
+    unreadable = sum(not _is_alert(archive, found[at]) for at in rowless)
     return Compared(
         number,
         wanted.start,
         wanted.stop - 1,
         records=len(ours),
-        missing=len(ours.keys() - found.keys()),
+        missing=len(ours.keys() - found.keys()) + len(rowless) - unreadable,
         doubled=len(kept) - len(found) + len(rows) - len(set(rows)),
         different=sum(found.get(at) != ours.get(at) for at in found),
-        unreadable=len(found.keys() - set(rows)),
+        unreadable=unreadable,
     )
+
+
+def _is_alert(archive: Archive, record: WholeRecord) -> bool:
+    try:
+        archive.decode(record)
+    except SchemaError:
+        return False
+    return True
 
 
 def _records(reader: Consumer, partition: TopicPartition, wanted: range) -> Iterator[WholeRecord]:

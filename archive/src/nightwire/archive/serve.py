@@ -108,7 +108,9 @@ def serve(asked: ServeSettings) -> None:
         failures = exits.enter_context(working(drain, partial(end, servers)))
         upkeep = Upkeep(asked.place, asked.retention)
         count(collected, drain, upkeep)
-        healthy = asked.metrics_page(collected, servers, lambda: drain.is_at_work and not failures)
+        healthy = asked.metrics_page(
+            collected, servers, lambda: drain.is_at_work and not failures, lambda: upkeep.said
+        )
         exits.enter_context(healthy)
         exits.enter_context(seen_to(upkeep, asked.upkeep))
         about = {"archive": asked.place.url, "schedule": asked.schedule}
@@ -252,4 +254,8 @@ def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> N
     failed = "Tables that the last upkeep could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
         lambda: len(upkeep.failed)
+    )
+    done = "When all tables were last joined and shortened; 0 until they are."
+    Gauge("nightwire_archive_tended_timestamp_seconds", done, registry=registry).set_function(
+        lambda: upkeep.done
     )

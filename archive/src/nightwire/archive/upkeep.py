@@ -42,6 +42,13 @@ class Upkeep:
         self._place, self._retention = place, retention
         self.done, self.failed = 0.0, list[str]()
 
+    @property
+    def said(self) -> str:
+        """What it did and could not, as whole lines."""
+        moment = datetime.fromtimestamp(self.done, UTC).isoformat(timespec="seconds")
+        done = f"all tables were last seen to at {moment}" if self.done else "not all tables were seen to yet"
+        return "".join(f"upkeep: {one}\n" for one in (done, *self.failed))
+
     def run(self, least: int = LEAST, spared: timedelta = SPARED) -> int:
         """Compact all tables, and delete what is too old; what cannot be is in `failed`.
 

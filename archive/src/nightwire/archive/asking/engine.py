@@ -50,9 +50,16 @@ class Engine:
         self.views: dict[str, str] = {}
 
     def define(self, view: str, rows: str) -> None:
-        """Let *view* be *rows*, a `source`."""
+        """Let *view* be *rows*, a `source`.
+
+        Raises:
+            StorageError: A file is not there, or damaged, or the store does not answer.
+        """
         with self._lock:
-            self._connection.execute(f'CREATE OR REPLACE VIEW "{view}" AS FROM {rows}')
+            try:
+                self._connection.execute(f'CREATE OR REPLACE VIEW "{view}" AS FROM {rows}')
+            except duckdb.Error as error:
+                raise StorageError(f"{view}: {error}") from error
             self.views = self.views | {view: rows}
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
@@ -60,14 +67,14 @@ class Engine:
 
         Raises:
             QuestionError: There is no column that somebody wants.
-            StorageError: A file is not there, or the store does not answer.
+            StorageError: A file is not there, or damaged, or the store does not answer.
         """
         with self._connection.cursor() as cursor:
             try:
                 return cursor.sql(sql, params=list(parameters)).to_arrow_table()
             except duckdb.BinderException as error:
                 raise QuestionError(str(error)) from error
-            except duckdb.IOException as error:
+            except duckdb.Error as error:
                 raise StorageError(str(error)) from error
 
     def answer(
@@ -83,6 +90,7 @@ class Engine:
 
         Raises:
             QuestionError: It is another statement, wrong, writes, or takes too long or much.
+            StorageError: A file is not there, or the store does not answer.
         """
         try:
             statements = self._connection.extract_statements(sql)
@@ -103,6 +111,8 @@ class Engine:
                 return _gathered(chosen.to_arrow_reader(BATCH), most_bytes)
             except duckdb.InterruptException as error:
                 raise too_late(limit) from error
+            except duckdb.IOException as error:
+                raise StorageError(str(error)) from error
             except (duckdb.Error, pa.ArrowException) as error:
                 raise QuestionError(str(error)) from error
             finally:

@@ -57,6 +57,7 @@ class Questions:
 
         Raises:
             QuestionError: It is another statement, wrong, writes, or takes too long or much.
+            StorageError: A file is not there, or the store does not answer.
             BusyError: Too many ask.
         """
         try:
@@ -101,8 +102,8 @@ class _Worker:
         if not self._pipe.poll(limit + GRACE):
             self.kill()
             raise too_late(limit)
-        if isinstance(found := self._pipe.recv(), str):
-            raise QuestionError(found)
+        if isinstance(found := self._pipe.recv(), ArchiveError):
+            raise found
         return found
 
     def kill(self) -> None:
@@ -121,10 +122,10 @@ def _work(pipe: Connection, url: str) -> None:
             views, sql, bounds = pipe.recv()
         except EOFError:
             return
-        for view, rows in views.items():
-            if engine.views.get(view) != rows:
-                engine.define(view, rows)
         try:
+            for view, rows in views.items():
+                if engine.views.get(view) != rows:
+                    engine.define(view, rows)
             pipe.send(engine.answer(sql, **bounds))
-        except QuestionError as error:
-            pipe.send(str(error))
+        except ArchiveError as error:
+            pipe.send(error)

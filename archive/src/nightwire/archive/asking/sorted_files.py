@@ -1,6 +1,7 @@
 """Rows of files that are sorted by a column: of each, the groups that can have some are read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from pyarrow import parquet
 
 from nightwire.archive.asking.bounds import Bounds
 from nightwire.archive.asking.engine import QuestionError
-from nightwire.archive.storage import Place
+from nightwire.archive.storage import Place, StorageError
 
 Range = tuple[Any, Any]
 """Least and greatest of a column."""
@@ -58,6 +59,7 @@ class SortedFiles:
 
         Raises:
             QuestionError: It would be more.
+            StorageError: A file is not there, or damaged, or the store does not answer.
         """
         wanted = list(dict.fromkeys([*names, column]))
         places = {file: at for file in files if (at := self._within(file, column, ranges))}
@@ -107,11 +109,15 @@ class SortedFiles:
         ends = (pa.array([getattr(one, end) for one in found]) for end in ("min", "max"))
         return Groups(metadata, Bounds(*ends))
 
-    def _opened(self, file: str, metadata: Any = None) -> Any:
-        path = file.removeprefix("s3://") if self._place.is_remote else file
-        where = self._place.files.open(path) if self._place.is_remote else path
+    @contextmanager
+    def _opened(self, file: str, metadata: Any = None) -> Iterator[Any]:
         far = self._place.is_remote  # from there, what lies together is fetched at once
-        return parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far)
+        try:
+            where = self._place.files.open(file.removeprefix("s3://")) if far else file
+            with parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far) as opened:
+                yield opened
+        except (OSError, pa.ArrowException) as error:
+            raise StorageError(f"{file}: {error}") from error
 
 
 def _between(values: Any, low: Any, high: Any) -> Any:

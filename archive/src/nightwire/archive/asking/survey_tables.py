@@ -21,6 +21,7 @@ from nightwire.archive.storage import (
     SCHEMA,
     ArchiveError,
     Place,
+    StorageError,
     Table,
     WholeRecord,
     records_in,
@@ -86,7 +87,11 @@ class SurveyTables:
             (f"{self.survey}_packets", self.packets, PACKET_FOLDERS),
         ):
             if any(changed) and (found := files.all()):
-                self._engine.define(view, source(found, folders))
+                try:
+                    self._engine.define(view, source(found, folders))
+                except StorageError:
+                    files.version = -1  # defined by the next look
+                    raise
 
     def by_key(self, kind: str, key: str, columns: Sequence[str]) -> Any:
         """Return the alerts whose id, or object, *key* is; in the order of their time.

@@ -84,11 +84,18 @@ class Place:
         return sorted(names)
 
     def read_json(self, name: str) -> Any:
-        """Return what is in the file *name*; None where there is none."""
+        """Return what is in the file *name*; None where there is none.
+
+        Raises:
+            StorageError: It is damaged.
+            OSError: The store does not answer.
+        """
         try:
             return json.loads(self.files.cat_file(f"{self.root}/{name}"))
         except FileNotFoundError:
             return None
+        except ValueError as error:
+            raise StorageError(f"{self}/{name} is damaged, remove it: {error}") from error
 
     def write_json(self, name: str, found: Mapping[str, Any]) -> None:
         """Put *found* into the file *name*, whole or not at all.

@@ -185,7 +185,7 @@ class Table:
                 self._write(found, rows, spans)
             except CommitFailedError:
                 self.refreshed()
-            except (DeltaError, OSError, RuntimeError) as error:
+            except (ArrowException, DeltaError, OSError, RuntimeError) as error:
                 self._delta = None
                 self.refreshed()
                 raise StorageError(f"{self.uri}: nothing was written: {error}") from error

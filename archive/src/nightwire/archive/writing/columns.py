@@ -92,7 +92,16 @@ def _canonical(table: AlertTable, name: str) -> Any:
         return pa.nulls(len(table), kind)
     if text and found.values.dtype == object:
         return pa.array([None if one is None else str(one) for one in found.items], kind)
-    return pa.array(found.values, mask=found.null).cast(kind)
+    return _cast(pa.array(found.values, mask=found.null), kind)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """Return a column as one of *kind*; what that cannot hold, such as a time in ms, is null."""
+    try:
+        return column.cast(kind, safe=not pa.types.is_floating(kind))
+    except pa.ArrowInvalid:
+        made = column.cast(kind, safe=False)
+        return pc.if_else(pc.equal(made.cast(column.type, safe=False), column), made, pa.scalar(None, kind))
 
 
 def healpix(ra: Any, dec: Any) -> Any:
@@ -132,7 +141,7 @@ def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
         inner = tree
         for record in records:
             inner = inner.setdefault(record, {})
-        inner[leaf] = column.cast(kind)
+        inner[leaf] = _cast(column, kind)
     return _distinct({_free(name, taken): _struct(found) for name, found in tree.items()})
 
 

@@ -5,18 +5,20 @@
     FOLDER/owned/OWNER/NAME/…             the same of a catalogue ``OWNER/NAME``
 
 Versions are never changed: whoever has one open, or was told of one, finds the same in it for ever,
-until it is removed.
+until it is removed.  They come and go by a rename, under a lock that all processes share: a version
+is whole, wherever one of them is killed, and none is removed that another one just adds.
 """
 
 import fcntl
 import hashlib
 import json
+import os
 import re
 import shutil
 import time
 import uuid
 from collections.abc import Container, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -36,8 +38,14 @@ VERSION = re.compile(r"[0-9a-f]{12}")
 UNNEEDED = "unneeded"
 """File of a version that no filter needs, since when it was made."""
 
-LONGEST = 86_400.0
-"""After so long nobody adds a catalogue any more: he was killed. [s]"""
+CONTENT = re.compile(rf"current|{VERSION.pattern}")
+"""What is in a catalogue's folder."""
+
+ADDING, REMOVED = ".adding-", ".removed-"
+"""How folders begin that are no version yet, or no longer."""
+
+ABANDONED = 7 * 86_400.0
+"""So old a folder is of a process that was killed. [s]"""
 
 READ_AT_ONCE = 1 << 20
 """Of a file that is hashed. [byte]"""
@@ -77,20 +85,63 @@ class CatalogueStore:
         Raises:
             CatalogueError: It is none; or there is one of that name, and it is not to *replace* it.
         """
-        home = self._home(name)
-        begin = beginning(path)
+        begin, home = beginning(path), self._home(name)
         version = _version(path, columns)
+        with self._locked():
+            self._check_free(name, version, replace)
+            if (home / version).is_dir():
+                return self._used(home, version)
+        with self._work() as work:
+            made = (_map_of if is_map(begin) else _table_of)(work, name, version, path, columns)
+            (work / "catalogue.json").write_text(json.dumps(asdict(made)))
+            with self._locked():
+                self._check_free(name, version, replace)
+                if not (home / version).is_dir():
+                    home.mkdir(parents=True, exist_ok=True)
+                    work.rename(home / version)
+                return self._used(home, version)
+
+    def _check_free(self, name: str, version: str, replace: bool) -> None:
         present = self.current(name)
         if present not in (None, version) and not replace:
             raise CatalogueError(
                 f"there is a catalogue {name} already, version {present}: --replace puts this one in its "
                 "place for filters that are submitted from now on"
             )
-        while not self._taken(home, version):
-            with _made_apart(home / version) as work:
-                made = (_map_of if is_map(begin) else _table_of)(work, name, version, path, columns)
-                (work / "catalogue.json").write_text(json.dumps(asdict(made)))
+
+    def _used(self, home: Path, version: str) -> Description:
+        """Let a version be the present one, and needed from now on."""
+        (home / version / UNNEEDED).unlink(missing_ok=True)
+        self._point(home, version)
         return Description.of(home / version)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes, and threads, from adding and removing within the block."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.folder / ".lock", os.O_RDONLY | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    @contextmanager
+    def _work(self) -> Iterator[Path]:
+        """Yield a folder to build a version in, which is gone at the end unless it became one."""
+        work = self.folder / f"{ADDING}{uuid.uuid4().hex}"
+        work.mkdir(parents=True)
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _remove(self, *folders: Path) -> None:
+        """Remove folders, each in one moment."""
+        for folder in folders:
+            gone = self.folder / f"{REMOVED}{uuid.uuid4().hex}"
+            folder.rename(gone)
+            shutil.rmtree(gone)
 
     def current(self, name: str) -> str | None:
         """Return the version of a catalogue that filters get that are submitted now; None: none."""
@@ -116,12 +167,16 @@ class CatalogueStore:
 
     def names(self) -> list[str]:
         """Return the names of all catalogues, shared ones first."""
-        shared = (one.parent for one in self.folder.glob("shared/*/current"))
-        owned = (one.parent for one in self.folder.glob("owned/*/*/current"))
-        return [
-            *sorted(one.name for one in shared),
-            *sorted(f"{one.parent.name}/{one.name}" for one in owned),
-        ]
+        return [name for name in self._all() if self.current(name) is not None]
+
+    def _all(self) -> list[str]:
+        """Return the names of all catalogues; also of such as have no present version."""
+        shared, owned = (
+            {one.parent for one in self.folder.glob(f"{of}/*") if CONTENT.fullmatch(one.name)}
+            for of in ("shared/*", "owned/*/*")
+        )
+        names = sorted(f"{one.parent.name}/{one.name}" for one in owned)
+        return [*sorted(one.name for one in shared), *names]
 
     def versions(self, name: str) -> list[Description]:
         """Return what is known of all versions of a catalogue that are kept, the oldest first."""
@@ -134,46 +189,49 @@ class CatalogueStore:
         Raises:
             CatalogueError: There is none.
         """
-        with self._alone():
-            current = self.describe(name).version
-            gone = [one.version for one in self.versions(name) if not (old and one.version == current)]
-            for version in gone:
-                shutil.rmtree(self._home(name) / version)
-            if not old:
-                _leave(self._home(name))
-            return len(gone)
+        with self._locked():
+            home, current = self._home(name), self.describe(name).version
+            gone = self.kept(name) - ({current} if old else set())
+            self._remove(*([home / one for one in gone] if old else [home]))
+        return len(gone)
 
     def prune(self, needed: Container[tuple[str, str]], grace: float) -> list[str]:
         """Remove the versions that nobody has needed for so long; return their names.
 
-        The present version of a shared catalogue stays: it was added for filters to come.
+        The present version of a shared catalogue stays: it was added for filters to come; that of
+        an owner's stays as long as an earlier one is needed.
 
         Args:
             needed: Names and versions that filters need.
             grace: Since a look first found that nobody needs it. [s]
         """
-        with self._alone():
-            for work in [*self.folder.glob("shared/*/.adding-*"), *self.folder.glob("owned/*/*/.adding-*")]:
-                if time.time() - work.stat().st_mtime >= LONGEST:
-                    shutil.rmtree(work)
-            return self._prune(needed, grace)
-
-    def _prune(self, needed: Container[tuple[str, str]], grace: float) -> list[str]:
         gone = []
-        for name in self.names():
-            home, current = self._home(name), self.current(name)
-            for version in self.kept(name):
-                mark = home / version / UNNEEDED
-                if (name, version) in needed or (version == current and not owner_of(name)):
-                    mark.unlink(missing_ok=True)
-                elif not mark.exists():
-                    mark.touch()
-                elif time.time() - mark.stat().st_mtime >= grace:
-                    shutil.rmtree(home / version)
-                    gone.append(f"{name} {version}")
-            if not self.kept(name):
-                _leave(home)
+        with self._locked():
+            for name in self._all():
+                home, kept = self._home(name), self.kept(name)
+                held = {one for one in kept if (name, one) in needed}
+                spared = held | ({self.current(name)} if held or not owner_of(name) else set())
+                for version in kept:
+                    mark = home / version / UNNEEDED
+                    if version in spared:
+                        mark.unlink(missing_ok=True)
+                    elif not mark.exists():
+                        mark.touch()
+                    elif time.time() - mark.stat().st_mtime >= grace:
+                        self._remove(home / version)
+                        gone.append(f"{name} {version}")
+                if not self.kept(name):
+                    self._remove(home)
+            self._sweep()
         return gone
+
+    def _sweep(self) -> None:
+        """Remove what processes left that were killed."""
+        for one in self.folder.glob(f"{REMOVED}*"):
+            shutil.rmtree(one)
+        for one in self.folder.glob(f"{ADDING}*"):
+            if time.time() - one.stat().st_mtime >= ABANDONED:
+                shutil.rmtree(one)
 
     def open(self, name: str, version: str) -> Catalogue | SkyMap:
         """Return a version, opened; the same for all who ask.
@@ -201,51 +259,31 @@ class CatalogueStore:
         """Return which versions of a catalogue are kept."""
         return frozenset(one.name for one in self._home(name).glob("*") if VERSION.fullmatch(one.name))
 
-    def go_back(self, name: str, current: str | None, kept: Container[str]) -> None:
-        """Let a catalogue be what it was.
+    def go_back(self, name: str, version: str, before: str | None, *, kept: bool) -> None:
+        """Take back that a version was added, unless another one was meanwhile.
 
         Args:
-            name: Of it.
-            current: The version that filters get that are submitted from now on; None: none.
-            kept: Versions that stay; others are removed.
+            name: Of the catalogue.
+            version: What was added.
+            before: The version that was the present one then; None: none was.
+            kept: Whether it was there before: it stays.
         """
         home = self._home(name)
-        if current is None:
-            (home / "current").unlink(missing_ok=True)
-        elif home.is_dir():
-            self._point(home, current)
-        for one in self.kept(name):
-            if one not in kept:
-                shutil.rmtree(home / one)
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Let no other process change what there is, within the block."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def _taken(self, home: Path, version: str) -> bool:
-        """Whether a version is there, is the present one now, and counts as needed."""
-        with self._alone():
-            if there := (home / version).is_dir():
-                (home / version / UNNEEDED).unlink(missing_ok=True)
-                self._point(home, version)
-            return there
+        with self._locked():
+            if self.current(name) != version:
+                return
+            if before is None:
+                (home / "current").unlink()
+            else:
+                self._point(home, before)
+            if not kept and version != before:
+                self._remove(home / version)
 
     @staticmethod
     def _point(home: Path, version: str) -> None:
         fresh = home / f".current-{version}"
         fresh.write_text(version)
         fresh.replace(home / "current")
-
-
-def _leave(home: Path) -> None:
-    """Remove the folder of a catalogue without versions, unless one is being made in it."""
-    (home / "current").unlink(missing_ok=True)
-    with suppress(OSError):
-        home.rmdir()
 
 
 @contextmanager
@@ -290,19 +328,6 @@ def _version(path: Path, columns: Columns) -> str:
         while portion := file.read(READ_AT_ONCE):
             found.update(portion)
     return found.hexdigest()[:12]
-
-
-@contextmanager
-def _made_apart(folder: Path) -> Iterator[Path]:
-    """Yield a folder that becomes *folder* at the end, or is gone where something fails."""
-    work = folder.with_name(f".adding-{uuid.uuid4().hex}")
-    work.mkdir(parents=True)
-    try:
-        yield work
-        if not folder.is_dir():
-            work.rename(folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def _now() -> str:

@@ -60,13 +60,21 @@ class HttpService:
 
     @contextmanager
     def metrics_page(
-        self, registry: CollectorRegistry, servers: Sequence[uvicorn.Server], ready: Callable[[], bool]
+        self,
+        registry: CollectorRegistry,
+        servers: Sequence[uvicorn.Server],
+        ready: Callable[[], bool],
+        about: Callable[[], str] = str,
     ) -> Iterator[None]:
-        """Show metrics within the block; healthy while *servers* listen and *ready* says so."""
+        """Show metrics within the block; healthy while *servers* listen and *ready* says so.
+
+        ``/health`` says *about*, too.
+        """
         page = MetricsPage(
             registry,
             port=self.metrics_port,
             healthy=lambda: all(server.started for server in servers) and ready(),
+            about=about,
         )
         if self.metrics_port:
             page.start()

@@ -142,6 +142,7 @@ class MetricsPage:
             127.0.0.1.
         port: Port to listen on; 0 takes a free one.
         healthy: Whether the process does its work; asked at each request, from another thread.
+        about: What ``/health`` says beside, as whole lines; asked likewise.
         pages: Further pages, by their path.
     """
 
@@ -152,11 +153,13 @@ class MetricsPage:
         host: str | None = None,
         port: int = 0,
         healthy: Callable[[], bool] = lambda: True,
+        about: Callable[[], str] = str,
         pages: Mapping[str, Page] | None = None,
     ) -> None:
         self._metrics = make_wsgi_app(registry)
         self._host = host or os.environ.get("NIGHTWIRE_METRICS_HOST", "127.0.0.1")
-        self._port, self._healthy, self._pages = port, healthy, dict(pages or {})
+        self._port, self._pages = port, dict(pages or {})
+        self._healthy, self._about = healthy, about
         self._servers: list[Any] = []
 
     def start(self) -> int:
@@ -189,7 +192,7 @@ class MetricsPage:
             return self._metrics(environ, start_response)
         status = HTTPStatus.OK if self._healthy() else HTTPStatus.SERVICE_UNAVAILABLE
         start_response(f"{status.value} {status.phrase}", [("Content-Type", "text/plain")])
-        return [f"{status.phrase}\n".encode()]
+        return [f"{status.phrase}\n{self._about()}".encode()]
 
 
 PR_SET_PDEATHSIG = 1  # prctl(2)

@@ -60,8 +60,8 @@ def with_versions(compilation: Compilation, owner: str, store: CatalogueStore | 
     return replace(compilation, program=program, facts=facts.with_versions(names).dumps())
 
 
-def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
-    """Add the owner's catalogue ``owner/name`` that comes with a request; its versions are kept.
+def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> str:
+    """Add the owner's catalogue ``owner/name`` that comes with a request; return its version.
 
     Raises:
         CatalogueError: It is none, or its owner has too many.
@@ -80,7 +80,8 @@ def keep_watchlist(store: CatalogueStore, request: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "watchlist.csv"
         file.write_bytes(text)
-        store.add(watchlist_of(request), file, Columns(texts=_texts(text)), replace=True)
+        columns = Columns(texts=_texts(text))
+        return store.add(watchlist_of(request), file, columns, replace=True).version
 
 
 def watchlist_of(request: Mapping[str, Any]) -> str:

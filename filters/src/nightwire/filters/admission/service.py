@@ -141,13 +141,14 @@ class SubmissionService:
         name, accepted = watchlist_of(request), False
         before, kept = self.catalogues.current(name), self.catalogues.kept(name)
         try:
-            keep_watchlist(self.catalogues, request)
-            accepted, version, messages = self._examined(request)
+            added = keep_watchlist(self.catalogues, request)
         except CatalogueError as error:
             return False, 0, [f"its watchlist: {error}"]
+        try:
+            accepted, version, messages = self._examined(request)
         finally:
             if not accepted:
-                self.catalogues.go_back(name, before, kept)
+                self.catalogues.go_back(name, added, before, kept=added in kept)
         return accepted, version, messages
 
     def _examined(self, request: Request) -> Reply:
