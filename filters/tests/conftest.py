@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from conftest import PAGES
 from nightwire.core.kafka import Writer, ensure_topics, producer, read_to_end
@@ -174,6 +175,13 @@ class Site:
         """Run the command."""
         command = [sys.executable, "-m", "nightwire.core.cli", *arguments, "--bootstrap", self.bootstrap]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def told(self, name: str, *words: str) -> str:
+        """Return what `filter log` says, asked here: a process takes half a second of CPU."""
+        from nightwire.filters.cli.commands import filter_
+
+        asked = ["log", name, *words, "--bootstrap", self.bootstrap]
+        return CliRunner().invoke(filter_, asked).stdout
 
     def submit(self, name: str, code: str, *options: str) -> subprocess.CompletedProcess[str]:
         """Submit *code* as a script."""
