@@ -307,7 +307,6 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
     stand(kafka, "alerts.sim", owes, 50)
     stand(kafka, "alerts.sim", stopped, 10)
     heard, left = {owes: Heard(), stopped: Heard()}, {owes: 40, stopped: 30}
-    found = dict[str, list[int]]()
 
     def only_the_past(name: str) -> Callable[[httpx.Response], bool]:
         def there(answer: httpx.Response) -> bool:
@@ -317,11 +316,11 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
         return there
 
     with serving(kafka, archive=f"http://127.0.0.1:{free_port()}") as here:
-        for name in (owes, stopped):
+        for name in left:
             asker = Client(here, "alerts.sim", name)
-            found[name] = [offset for _, offset in asker.until(only_the_past(name))]
+            found = [offset for _, offset in asker.until(only_the_past(name))]
             here.http.post(asker.question.replace("/records", "/commit")).raise_for_status()
-            assert sorted(found[name]) == [*range(40, 60)]
+            assert {*found} == {*range(40, 60)}  # on a busy machine some come reduced, and then whole
             assert not heard[name].offsets
     with answering(Archive(tmp_path), KafkaAccess({})) as http:
         port = httpx.URL(http.base_url).port

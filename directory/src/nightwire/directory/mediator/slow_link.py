@@ -108,7 +108,8 @@ class SlowLinkSession(Session):
         self._fetcher = RecordFetcher(bootstrap, client)
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
-        self._went = self._current = self._looked = time.monotonic()
+        self._went = self._current = time.monotonic()
+        self._looked = 0.0
         self._claimed_paid = NOTHING
         self._expired: list[str] = []
         self._unknown = ""
