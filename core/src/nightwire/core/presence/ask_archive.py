@@ -72,22 +72,25 @@ class ArchiveClient:
     def _asked(
         self, path: str, said: dict[str, int], kind: str, read: "Callable[[httpx.Response], Found]"
     ) -> "Found | None":
-        """Return what is *read* of an answer of that *kind*; None where nothing is of that survey."""
-        import httpx
-
+        """Return what is *read* of an answer of that *kind*; None where there is no such survey."""
         answer = self._http.get(path, params=said)
         given = answer.headers.get("Content-Type", "nothing")
         if answer.status_code != NOTHING:
             answer.raise_for_status()
         elif JSON in given:
             return None
+        if kind not in given:
+            raise _stranger(answer, f"{given[:99]} came, and not {kind}")
         try:
-            if kind not in given:
-                raise ValueError(f"{given[:99]} came, and not {kind}")
             return read(answer)
         except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's, too
-            where = answer.url.copy_with(query=None)
-            raise httpx.DecodingError(f"no archive answers at {where}: {str(error)[:300]}") from error
+            raise _stranger(answer, str(error)[:300]) from error
+
+
+def _stranger(answer: "httpx.Response", why: str) -> "httpx.DecodingError":
+    import httpx
+
+    return httpx.DecodingError(f"no archive answers at {answer.url.copy_with(query=None)}: {why}")
 
 
 def _offset_in(answer: "httpx.Response") -> int | None:
