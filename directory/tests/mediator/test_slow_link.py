@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,26 @@ def owe(kafka: str, topic: str, name: str, first: int, count: int) -> None:
     assert client.flush(60) == 0
 
 
+def stand(kafka: str, topic: str, name: str, offset: int) -> None:
+    """Let a group have read what lies before *offset*."""
+    keeper = consumer(kafka, group=name)
+    keeper.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    keeper.close()
+
+
+def forget(kafka: str, topic: str, offset: int) -> None:
+    """Let Kafka delete what lies before *offset*."""
+    client = admin(kafka)  # is held: what it has promised goes with it
+    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result(30)
+
+
+def expired(said: Iterable[str]) -> list[int]:
+    """Return the offsets that headers of answers name."""
+    spans = [one.partition(":")[2].split("-") for text in said for one in text.split(",") if one]
+    return [offset for first, last in spans for offset in range(int(first), int(last) + 1)]
+
+
 def group() -> str:
     return f"g{os.urandom(4).hex()}"
 
@@ -97,7 +117,7 @@ def follows(answer: httpx.Response) -> bool:
 
 
 def classes(here: Any, topic: str) -> dict[str, float]:
-    names = ("full", "reduced", "skipped", "followed", "expired")
+    names = ("full", "reduced", "skipped", "followed", "expired", "empty")
     return {one: here.count("nightwire_slow_link_records_total", topic=topic, became=one) for one in names}
 
 
@@ -155,9 +175,7 @@ def test_what_follows_at_once_is_bounded_though_alerts_are_larger_than_before(
     topic, name, count = fresh_topic(), group(), 40
     fill(kafka, topic, count, size=100_000)
     owe(kafka, topic, name, 0, count)
-    keeper = consumer(kafka, group=name)
-    keeper.commit(offsets=[TopicPartition(topic, 0, count)], asynchronous=False)
-    keeper.close()
+    stand(kafka, topic, name, count)
     client, sizes = Client(here, topic, name), list[int]()
 
     def over(answer: httpx.Response) -> bool:
@@ -219,70 +237,100 @@ def test_members_share_and_take_over_what_is_owed(here: Any, kafka: str, fresh_t
     assert len(found) == count
 
 
+class Heard:
+    """What answers say has expired."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    @property
+    def offsets(self) -> list[int]:
+        return expired(self._said)
+
+    def settled(self, answer: httpx.Response) -> bool:
+        self._said.append(answer.headers.get("Nightwire-Expired", ""))
+        return settled(answer)
+
+
 def test_what_kafka_has_forgotten_is_named_and_counted(here: Any, kafka: str, fresh_topic: Topic) -> None:
     topic, count = fresh_topic(), 120
     fill(kafka, topic, count)
-    client, said = Client(here, topic, group()), list[str]()
+    client, heard = Client(here, topic, group()), Heard()
     found = client.until(skips, pause=LIMIT)
-    asked = admin(kafka)
-    for future in asked.delete_records([TopicPartition(topic, 0, count)]).values():
-        future.result(30)
+    forget(kafka, topic, count)
+    found += client.until(heard.settled)
+    assert sorted([*found, *((0, one) for one in heard.offsets)]) == [(0, offset) for offset in range(count)]
+    assert classes(here, topic)["expired"] == len(heard.offsets) > 20
 
-    def over(answer: httpx.Response) -> bool:
-        said.extend(filter(None, answer.headers.get("Nightwire-Expired", "").split(",")))
-        return settled(answer)
 
-    found += client.until(over)
-    spans = [one.partition(":")[2].split("-") for one in said]
-    expired = [(0, offset) for first, last in spans for offset in range(int(first), int(last) + 1)]
-    assert sorted([*found, *expired]) == [(0, offset) for offset in range(count)]
-    assert classes(here, topic)["expired"] == len(expired) > 20
+def test_what_kafka_forgot_before_a_group_read_it_is_named_and_counted(
+    here: Any, kafka: str, fresh_topic: Topic
+) -> None:
+    """While nobody read, and between an answer that was lost and the next."""
+    topic, name, heard = fresh_topic(), group(), Heard()
+    fill(kafka, topic, 60, size=10)
+    stand(kafka, topic, name, 30)
+    forget(kafka, topic, 50)
+    client = Client(here, topic, name)
+    assert client.until(heard.settled) == [(0, offset) for offset in range(50, 60)]
+    assert heard.offsets == [*range(30, 50)]
+    fill(kafka, topic, 10, size=10)
+    while not client.ask()[0]:
+        client.go_on()
+    forget(kafka, topic, 65)
+    assert client.until(heard.settled) == [(0, offset) for offset in range(65, 70)]
+    assert heard.offsets == [*range(30, 50), *range(60, 65)]
+    became = classes(here, topic)
+    assert (became["skipped"], became["expired"], became["full"]) == (25, 25, 15)
+    here.http.post(client.question.replace("/records", "/commit")).raise_for_status()
+    assert Client(here, topic, name, "later").until(heard.settled) == []
+    assert len(heard.offsets) == 25
 
 
 @pytest.mark.proof
 def test_what_kafka_has_forgotten_comes_from_the_archive(
     fresh_broker: Broker, serving: Any, tmp_path: Path
 ) -> None:
-    """Of 50 that are owed the archive has 30, Kafka 10, and nobody the others: these are named.
+    """Of 50 that are owed the archive has 29, Kafka 10; nobody has 10, which are named; one held no
+    alert.  So it is of a group that stopped at 10, and read nothing of them before they went.
     While the archive is away, what Kafka has comes, and nothing expires."""
-    kafka, name = fresh_broker.bootstrap, group()
+    kafka, owes, stopped = fresh_broker.bootstrap, group(), group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
-    put(writer(tmp_path), *(record(offset) for offset in range(30)))
+    archived = [offset for offset in range(30) if offset != 15]  # a transaction's marker
+    put(writer(tmp_path), *(record(offset) for offset in archived))
     client = producer(kafka)
     for number in range(60):
         client.produce("alerts.sim", message(number + 1))
     assert client.flush(60) == 0
-    asked = admin(kafka)
-    [done] = asked.delete_records([TopicPartition("alerts.sim", 0, 40)]).values()
-    done.result(30)
-    owe(kafka, "alerts.sim", name, 0, 50)
-    keeper = consumer(kafka, group=name)
-    keeper.commit(offsets=[TopicPartition("alerts.sim", 0, 50)], asynchronous=False)
-    keeper.close()
-    said: list[str] = []
+    forget(kafka, "alerts.sim", 40)
+    owe(kafka, "alerts.sim", owes, 0, 50)
+    stand(kafka, "alerts.sim", owes, 50)
+    stand(kafka, "alerts.sim", stopped, 10)
+    heard, left = {owes: Heard(), stopped: Heard()}, {owes: 40, stopped: 30}
 
-    def over(answer: httpx.Response) -> bool:
-        said.append(answer.headers.get("Nightwire-Expired", ""))
-        return settled(answer)
+    def only_the_past(name: str) -> Callable[[httpx.Response], bool]:
+        def there(answer: httpx.Response) -> bool:
+            heard[name].settled(answer)
+            return not answer.json() and owed(answer) == left[name] and "Nightwire-At-End" in answer.headers
 
-    def only_the_past(answer: httpx.Response) -> bool:
-        said.append(answer.headers.get("Nightwire-Expired", ""))
-        return not answer.json() and owed(answer) in (0, 40) and "Nightwire-At-End" in answer.headers
+        return there
 
     with serving(kafka, archive=f"http://127.0.0.1:{free_port()}") as here:
-        asker = Client(here, "alerts.sim", name)
-        found = asker.until(only_the_past)
-        here.http.post(asker.question.replace("/records", "/commit")).raise_for_status()
-    assert {offset for _, offset in found} == {*range(40, 60)}
-    assert not any(said)
+        for name in left:
+            asker = Client(here, "alerts.sim", name)
+            found = [offset for _, offset in asker.until(only_the_past(name))]
+            here.http.post(asker.question.replace("/records", "/commit")).raise_for_status()
+            assert {*found} == {*range(40, 60)}  # on a busy machine some come reduced, and then whole
+            assert not heard[name].offsets
     with answering(Archive(tmp_path), KafkaAccess({})) as http:
         port = httpx.URL(http.base_url).port
         with serving(kafka, archive=f"http://127.0.0.1:{port}") as here:
-            found += Client(here, "alerts.sim", name).until(over)
-    assert {offset for _, offset in found} == {*range(30), *range(40, 60)}
-    assert sorted(offset for _, offset in found if offset < 50) == [*range(30), *range(40, 50)]
-    spans = [one.partition(":")[2].split("-") for text in said for one in text.split(",") if one]
-    assert sum(int(last) - int(first) + 1 for first, last in spans) == 10
+            for name, first in ((owes, 0), (stopped, 10)):
+                more = Client(here, "alerts.sim", name).until(heard[name].settled)
+                assert sorted(offset for _, offset in more) == [one for one in archived if one >= first]
+                assert heard[name].offsets == [*range(30, 40)]
+            became = classes(here, "alerts.sim")
+    assert [became[one] for one in ("followed", "expired", "empty")] == [29 + 19, 20, 2]
 
 
 @pytest.mark.parametrize(

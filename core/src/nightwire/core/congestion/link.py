@@ -93,6 +93,10 @@ class Link:
         self._waiting.extend((at, message) for message in messages)
         self._held += sum(map(memory_of, messages))
 
+    def waits(self, partition: TopicPartition) -> bool:
+        """Return whether something of *partition* waits."""
+        return any(place_of(one)[0] == partition for _, one in self._waiting)
+
     def leave(self, partition: TopicPartition) -> None:
         """Let nothing of *partition* wait any more."""
         self._waiting = deque(one for one in self._waiting if place_of(one[1])[0] != partition)

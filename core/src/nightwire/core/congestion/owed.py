@@ -4,6 +4,7 @@ Kept by blocks of offsets, a byte an offset: so a block is a short record that i
 something of it changes.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from types import MappingProxyType
@@ -28,14 +29,17 @@ class Sent(IntEnum):
     LITE = 2
 
 
-KNOWN = frozenset(map(int, Sent))
+KNOWN = bytes(one if one in {*Sent} else 0 for one in range(256))
+"""What a byte says, by the byte; 0 for nothing."""
+SKIPPED = bytes([Sent.NOTHING]) * BLOCK
+"""A block of which nothing went out; all such are this one."""
 
 
 class Owed:
     """The offsets that are owed, by partition."""
 
     def __init__(self) -> None:
-        self._blocks: dict[Block, bytearray] = {}
+        self._blocks: dict[Block, bytes | bytearray] = {}
         self._changed: set[Block] = set()
 
     def __len__(self) -> int:
@@ -43,17 +47,20 @@ class Owed:
 
     def add(self, partition: TopicPartition, offset: int, sent: Sent) -> None:
         """Note that of the alert at *offset* no more than *sent* went out."""
-        block, at = self._of(partition, offset)
-        self._blocks.setdefault(block, bytearray(BLOCK))[at] = sent
-        self._changed.add(block)
+        self._put(*self._of(partition, offset), bytes([sent]))
+
+    def skip(self, partition: TopicPartition, offsets: range) -> None:
+        """Note that nothing went out of the alerts at *offsets*."""
+        for begin in range(offsets.start - offsets.start % BLOCK, offsets.stop, BLOCK):
+            part = range(max(offsets.start, begin), min(offsets.stop, begin + BLOCK))
+            self._put((partition, begin), part.start - begin, SKIPPED[: len(part)])
 
     def pay(self, partition: TopicPartition, offset: int) -> bool:
         """Note that the alert at *offset* is owed no more; return whether it was."""
         block, at = self._of(partition, offset)
         if not (held := self._blocks.get(block)) or not held[at]:
             return False
-        held[at] = 0
-        self._changed.add(block)
+        self._put(block, at, b"\0")
         return True
 
     def first(
@@ -68,8 +75,9 @@ class Owed:
         found: dict[tuple[TopicPartition, int], Sent] = {}
         runs = 0
         for (partition, begin), held in sorted(self._blocks.items()):
-            for offset, sent in enumerate(held, begin):
-                if not sent or offset < least.get(partition, 0):
+            low = least.get(partition, 0)
+            for offset, sent in enumerate(held, begin) if low < begin + BLOCK else ():
+                if not sent or offset < low:
                     continue
                 runs += (partition, offset - 1) not in found
                 if len(found) == most or runs > RUNS:
@@ -77,17 +85,18 @@ class Owed:
                 found[partition, offset] = Sent(sent)
         return found
 
+    def begins(self, partition: TopicPartition) -> int:
+        """Return the offset from which on something is owed of *partition*, at the earliest."""
+        return min((begin for where, begin in self._blocks if where == partition), default=sys.maxsize)
+
     def drop(self, partition: TopicPartition, offsets: range) -> list[int]:
         """Owe nothing of *offsets* any more; return those that were owed."""
-        found = [
-            offset
-            for (where, begin), held in sorted(self._blocks.items())
-            if where == partition and begin < offsets.stop and offsets.start < begin + BLOCK
-            for offset, sent in enumerate(held, begin)
-            if sent and offset in offsets
-        ]
-        for offset in found:
-            self.pay(partition, offset)
+        found: list[int] = []
+        for (where, begin), held in sorted(self._blocks.items()):
+            part = range(max(offsets.start - begin, 0), min(offsets.stop - begin, BLOCK))
+            if where == partition and (owed := [begin + at for at in part if held[at]]):
+                found += owed
+                self._put((where, begin), part.start, bytes(len(part)))
         return found
 
     def forget(self, partition: TopicPartition) -> None:
@@ -108,8 +117,19 @@ class Owed:
     def restore(self, blocks: Mapping[Block, bytes]) -> None:
         """Hold *blocks* as they were kept; what they cannot hold is left out."""
         for block, kept in blocks.items():
-            known = bytes(one if one in KNOWN else 0 for one in kept[:BLOCK])
-            self._blocks[block] = bytearray(known.ljust(BLOCK, b"\0"))
+            known = kept[:BLOCK].translate(KNOWN).ljust(BLOCK, b"\0")
+            self._blocks[block] = SKIPPED if known == SKIPPED else known
+
+    def _put(self, block: Block, at: int, sent: bytes) -> None:
+        """Hold *sent* at a place of *block* and behind it."""
+        self._changed.add(block)
+        if len(sent) == BLOCK:
+            self._blocks[block] = sent
+            return
+        held = self._blocks.get(block, bytes(BLOCK))
+        if not isinstance(held, bytearray):
+            held = self._blocks[block] = bytearray(held)
+        held[at : at + len(sent)] = sent
 
     @staticmethod
     def _of(partition: TopicPartition, offset: int) -> tuple[Block, int]:

@@ -1,18 +1,26 @@
 """Questions to the archive of a site: records that Kafka has forgotten."""
 
 import io
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.presence.site_http import whom_to_trust
 
+if TYPE_CHECKING:
+    import httpx
+
 TIMEOUT = 60.0
 """Longest wait for an answer. [s]"""
 NOTHING = 400
-"""HTTP status of an archive that has no alerts of a survey."""
+"""HTTP status of an archive that has no alerts of a survey; it says so in JSON."""
+JSON, ROWS = "application/json", "application/vnd.apache.arrow.stream"
+"""Media types of a word, and of whole records."""
+
+Found = TypeVar("Found")
 
 
 class ArchiveClient:
@@ -42,32 +50,59 @@ class ArchiveClient:
         """Return the first offset that was written at *time_ms* or later; None for none.
 
         Raises:
-            HTTPError: The archive does not answer.
+            HTTPError: The archive does not answer, or is none.
         """
-        answer = self._http.get(f"{_path(partition)}/first", params={"since": max(0, time_ms)})
-        if answer.status_code == NOTHING:  # it has nothing of that survey
-            return None
-        found: int | None = answer.raise_for_status().json()["offset"]
-        return found
+        path, asked = f"{_path(partition)}/first", {"since": max(0, time_ms)}
+        return self._asked(path, asked, JSON, _offset_in)
 
     def records(self, partition: TopicPartition, wanted: range) -> tuple[list[Message], int]:
         """Return records of *wanted*, and where to go on: its start, if the archive has no more.
 
         Raises:
-            HTTPError: The archive does not answer.
+            HTTPError: The archive does not answer, or is none.
         """
-        import pyarrow as pa
-
         asked = {"from": wanted.start, "until": wanted.stop}
-        answer = self._http.get(_path(partition), params=asked)
-        if answer.status_code == NOTHING:
-            return [], wanted.start
-        rows = pa.ipc.open_stream(io.BytesIO(answer.raise_for_status().content)).read_all()
-        return list(_messages(partition, rows)), int(answer.headers["Next-Offset"])
+        found = self._asked(_path(partition), asked, ROWS, partial(_records_in, partition))
+        return ([], wanted.start) if found is None else found
 
     def close(self) -> None:
         """Hang up."""
         self._http.close()
+
+    def _asked(
+        self, path: str, said: dict[str, int], kind: str, read: "Callable[[httpx.Response], Found]"
+    ) -> "Found | None":
+        """Return what is *read* of an answer of that *kind*; None where there is no such survey."""
+        answer = self._http.get(path, params=said)
+        given = answer.headers.get("Content-Type", "nothing")
+        if answer.status_code != NOTHING:
+            answer.raise_for_status()
+        elif JSON in given:
+            return None
+        if kind not in given:
+            raise _stranger(answer, f"{given[:99]} came, and not {kind}")
+        try:
+            return read(answer)
+        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:  # pyarrow's, too
+            raise _stranger(answer, str(error)[:300]) from error
+
+
+def _stranger(answer: "httpx.Response", why: str) -> "httpx.DecodingError":
+    import httpx
+
+    return httpx.DecodingError(f"no archive answers at {answer.url.copy_with(query=None)}: {why}")
+
+
+def _offset_in(answer: "httpx.Response") -> int | None:
+    found = answer.json()["offset"]
+    return None if found is None else int(found)
+
+
+def _records_in(partition: TopicPartition, answer: "httpx.Response") -> tuple[list[Message], int]:
+    import pyarrow as pa
+
+    rows = pa.ipc.open_stream(io.BytesIO(answer.content)).read_all()
+    return list(_messages(partition, rows)), int(answer.headers["Next-Offset"])
 
 
 def _path(partition: TopicPartition) -> str:

@@ -80,7 +80,7 @@ class Mediator:
         name, what = "nightwire_mediator", "read (out) and written (in) over HTTP, by topic."
         self._records = Counter(f"{name}_records_total", f"Records {what}", labels, registry=collected)
         self._bytes = Counter(f"{name}_bytes_total", f"Bytes of values {what}", labels, registry=collected)
-        what = "Records over slow links: full, reduced or skipped, and of these followed or expired."
+        what = "Records over slow links: full, reduced or skipped; of these followed, expired or empty."
         labels = ["topic", "became"]
         self._slow = Counter("nightwire_slow_link_records_total", what, labels, registry=collected)
 

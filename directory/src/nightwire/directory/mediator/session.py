@@ -38,6 +38,7 @@ LIMITS: Mapping[str, Any] = {
 """What a slow reader's share of memory is, where a new group begins, and how its members share (as
 those of `nightwire subscribe`, so that a group may hold both)."""
 PASSING = TRANSIENT_ERRORS | {
+    KafkaError._AUTO_OFFSET_RESET,
     KafkaError._MAX_POLL_EXCEEDED,
     KafkaError._PARTITION_EOF,
     KafkaError.NOT_COORDINATOR,

@@ -6,7 +6,7 @@ owed lies in the topic `owed` before the answer goes out.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -84,7 +84,7 @@ class SlowLinkSession(Session):
         archive: Has what Kafka has forgotten; None where nothing has.
     """
 
-    MORE: Mapping[str, Any] = {"enable.partition.eof": True}
+    MORE: Mapping[str, Any] = {"enable.partition.eof": True, "auto.offset.reset": "error"}
 
     def __init__(
         self,
@@ -102,17 +102,20 @@ class SlowLinkSession(Session):
         self._count, self._share, self._archive = count, share, archive
         self._forgotten: dict[Partition, int] = {}  # is not asked for, till then
         self._until = 0.0
+        self._oldest: dict[Partition, int] = {}  # what the archive has of them begins there
         self._link = Link(Ladder(limit), handler)
         self._keeper = Keeper(bootstrap, group, topic)
         self._fetcher = RecordFetcher(bootstrap, client)
         self._answered: dict[int, int] = {}
         self._batch: Batch | None = None
-        self._went = self._current = self._looked = time.monotonic()
+        self._went = self._current = time.monotonic()
+        self._looked = 0.0
         self._claimed_paid = NOTHING
         self._expired: list[str] = []
         self._unknown = ""
         self._ours: set[int] = set()
         self._behind: set[int] = set()  # partitions of ours that were not read to their ends
+        self._astray: set[int] = set()  # of which Kafka does not have what comes next
         super().__init__(client, topic, group)
         with ExitStack() as failed:
             failed.callback(self.close)
@@ -135,7 +138,8 @@ class SlowLinkSession(Session):
         paid = going if self._ours else self._claimed_paid  # before that nobody has noted it
         partitions = sorted({partition for partition, _ in paid})
         spans = [
-            spans_of(one, sorted(offset for where, offset in paid if where == one)) for one in partitions
+            spans_of(one, ranges(sorted(offset for where, offset in paid if where == one)))
+            for one in partitions
         ]
         return {**super().next_question(after), "paid": ",".join(spans)}
 
@@ -171,6 +175,8 @@ class SlowLinkSession(Session):
         with self._open():
             owes = bool(self._wanted(1, size, NONE))
             self._drain(QUIET if owes or self._link.held else timeout)
+            for partition in [one for one in self._astray if not self._link.waits((self.topic, one))]:
+                self._pass_over(partition)
             self._expire()
             live = self._link.choose(most, size, time.monotonic()) or NONE
             batch = self._follow(most, size, live)
@@ -209,7 +215,8 @@ class SlowLinkSession(Session):
 
     def _rewind(self, partition: int, offset: int) -> None:
         """Decide anew on what lies behind *offset*: its answer was lost."""
-        self._consumer.seek(TopicPartition(self.topic, partition, offset))
+        if partition not in self._astray:
+            self._consumer.seek(TopicPartition(self.topic, partition, offset))
         self._delivered[partition] = self._answered[partition] = offset
         self._behind.add(partition)
         here = (self.topic, partition)
@@ -243,6 +250,30 @@ class SlowLinkSession(Session):
                 self._behind.add(one.partition() or 0)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._behind.discard(one.partition() or 0)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._behind.add(one.partition() or 0)
+                self._astray.add(one.partition() or 0)
+
+    def _pass_over(self, partition: int) -> None:
+        """Go on at the oldest that Kafka has; what it forgot unread is owed, or has expired.
+
+        All before that is acknowledged, for nothing of it waits: so the group's position follows.
+        """
+        here, low = (self.topic, partition), watermarks(self._consumer, self.topic, partition).low
+        at = self._delivered.get(partition, low)
+        if at < low:
+            first = max(at, self._first_of(here, low))
+            self._note_expired(here, [range(at, first)])
+            self._link.owed.skip(here, range(first, low))
+            self._keep()
+            self._count("skipped", low - at)
+        if at != low:
+            self._acknowledged[partition] = self._delivered[partition] = self._answered[partition] = low
+            self._commit({partition: low}, wait=True)
+        self._astray.discard(partition)
+        place = TopicPartition(self.topic, partition, low)
+        self._consumer.incremental_unassign([place])  # it cannot seek in this state
+        self._consumer.incremental_assign([place])
 
     def _follow(self, most: int, size: int, live: Batch) -> Batch:
         """Return *live* with whole alerts that are owed, where the link has room for them."""
@@ -265,28 +296,45 @@ class SlowLinkSession(Session):
 
     def _fetched(self, here: Partition, wanted: range) -> list[Message]:
         low = wanted.start if self._archive is None else watermarks(self._consumer, *here).low
-        found = self._archived(here, range(wanted.start, min(low, wanted.stop)), low)
+        found, upto = self._archived(here, range(wanted.start, min(low, wanted.stop)), low)
         if low < wanted.stop:
             found += self._fetcher.fetch(here, range(max(low, wanted.start), wanted.stop))
         there = {place_of(one)[1] for one in found}
         for offset in (gone := [one for one in wanted if one not in there]):
             self._link.owed.pay(here, offset)
-        self._note_expired(here, gone)
+        never = range(self._oldest.get(here, upto), upto)  # as markers of transactions
+        self._count("empty", sum(one in never for one in gone))
+        self._note_expired(here, ranges(one for one in gone if one not in never))
         return found
 
-    def _archived(self, here: Partition, wanted: range, low: int) -> list[Message]:
-        """Return what the archive has of what Kafka has forgotten, which lies below *low*.
+    def _archived(self, here: Partition, wanted: range, low: int) -> tuple[list[Message], int]:
+        """Return what the archive has of what Kafka has forgotten, which lies below *low*, and
+        the offset up to which it has all.
 
         Raises:
             MissingError: The archive does not answer: it is asked again.
         """
         if self._archive is None or not wanted:
-            return []
+            return [], wanted.start
         try:
-            return self._archive.records(here, wanted)[0]
+            return self._archive.records(here, wanted)
         except HTTPError as error:
             self._forgotten[here], self._until = low, time.monotonic() + AGAIN
             raise MissingError(f"the archive gives nothing of {here[0]}: {error}") from error
+
+    def _first_of(self, here: Partition, low: int) -> int:
+        """Return the first offset that can be had, where Kafka begins at *low*."""
+        if self._archive is None:
+            return low
+        if time.monotonic() >= self._until:
+            try:
+                found = self._archive.first_since(here, 0)
+            except HTTPError as error:
+                self._forgotten[here], self._until = low, time.monotonic() + AGAIN
+                log.warning("group %s: the archive gives nothing of %s: %s", self.group, here[0], error)
+            else:
+                self._oldest[here] = low if found is None else min(low, found)
+        return max(low - ARCHIVED, self._oldest.get(here, 0), 0)
 
     def _expire(self) -> None:
         """Owe no more what Kafka has forgotten: so a link that never recovers owes no more."""
@@ -295,15 +343,17 @@ class SlowLinkSession(Session):
         self._looked = time.monotonic()
         for partition in self._answered:
             here = (self.topic, partition)
-            low = watermarks(self._consumer, *here).low - (ARCHIVED if self._archive else 0)
-            self._note_expired(here, self._link.owed.drop(here, range(max(0, low))))
+            low = watermarks(self._consumer, *here).low
+            if self._link.owed.begins(here) < low:
+                gone = self._link.owed.drop(here, range(self._first_of(here, low)))
+                self._note_expired(here, ranges(gone))
 
-    def _note_expired(self, here: Partition, offsets: list[int]) -> None:
-        if offsets:
-            spans = spans_of(here[1], offsets)
+    def _note_expired(self, here: Partition, runs: Sequence[range]) -> None:
+        if count := sum(map(len, runs)):
+            spans = spans_of(here[1], runs)
             log.error("%s: what group %s did not get whole has expired: %s", self.topic, self.group, spans)
             self._expired += spans.split(",")
-            self._count("expired", len(offsets))
+            self._count("expired", count)
 
     def _keep(self) -> None:
         """Write what is owed, where that has changed.
@@ -337,14 +387,16 @@ class SlowLinkSession(Session):
         self._link.owed.drop(here, range(offset, END))
         if offset:
             self._answered[partition] = offset
+            self._acknowledged.setdefault(partition, offset)
+            self._delivered.setdefault(partition, offset)
 
     def _taken(self, consumer: Consumer, taken: list[TopicPartition]) -> None:
         super()._taken(consumer, taken)
         self._keeper.leave(one.partition for one in taken)
         for partition in (one.partition for one in taken):
             self._answered.pop(partition, None)
-            self._ours.discard(partition)
-            self._behind.discard(partition)
+            for ours in (self._ours, self._behind, self._astray):
+                ours.discard(partition)
             self._link.leave((self.topic, partition))
             self._link.owed.forget((self.topic, partition))
 
@@ -357,6 +409,6 @@ def _pieces(wanted: Mapping[Place, Sent]) -> Iterator[tuple[Partition, range]]:
                 yield here, range(first, min(first + PIECE, run.stop))
 
 
-def spans_of(partition: int, offsets: list[int]) -> str:
-    """Return ascending *offsets* of *partition* as ``PARTITION:FIRST-LAST,…``."""
-    return ",".join(f"{partition}:{one.start}-{one.stop - 1}" for one in ranges(offsets))
+def spans_of(partition: int, runs: Iterable[range]) -> str:
+    """Return *runs* of offsets of *partition*, some not empty, as ``PARTITION:FIRST-LAST,…``."""
+    return ",".join(f"{partition}:{one.start}-{one.stop - 1}" for one in runs)
