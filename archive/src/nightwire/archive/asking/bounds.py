@@ -34,9 +34,9 @@ class Bounds:
         low, high = (getattr(one, "value", one) for one in (low, high))  # of a time, its number
         may: NDArray[np.bool_] = np.ones(len(self._unknown), np.bool_)
         if low is not None:
-            may &= (self._greatest >= low).astype(np.bool_)
+            may &= ~(self._greatest < low).astype(np.bool_)  # NaN says nothing
         if high is not None:
-            may &= (self._least <= high).astype(np.bool_)
+            may &= ~(self._least > high).astype(np.bool_)
         return may | self._unknown
 
 
