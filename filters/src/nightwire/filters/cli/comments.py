@@ -16,8 +16,7 @@ from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, princip
 from nightwire.core.runtime import now_ms
 from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
 from nightwire.filters.cli.queries import read_filters
-from nightwire.schemas import DecodeError, MendableError, records
-from nightwire.schemas.errors import meant
+from nightwire.schemas import DecodeError, MendableError, meant, records
 from nightwire.schemas.topics import NameError_, filter_topic, settings
 from nightwire.schemas.topics import comments as comments_topic
 
