@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from confluent_kafka import Message
 
 from nightwire.consumers import AlertReader
-from nightwire.consumers.admin import DeadLetter, dead_letter_store
+from nightwire.consumers.admin import DeadLetter, DeadLetterStore, dead_letter_store
 from nightwire.consumers.admin.dead_letters import (
     hex_dump,
     parse_dead_letter,
@@ -148,7 +148,10 @@ def test_all_of_a_reason_near_it_go_back_but_what_cannot(
     assert run("replay", str(numbers[0]), "--alike").stdout == ""
     monkeypatch.setattr(dead_letter_store, "NEAR", 2)
     far = [buried(kafka, encode(1), f"{topic}[0]@{at}", reason=f"far {topic}") for at in range(20, 24)]
-    read: list[int] = []
+    monkeypatch.setattr(dead_letter_store, "CLOCKS_DIFFER", timedelta(0))
+    store, read = DeadLetterStore(kafka), list[int]()
+    begun = store.get(far[0]).time
+    assert store.replayed(begun) == set()  # accounts of before are not even read
 
     def counted(message: Message) -> DeadLetter:
         read.append(message.offset() or 0)
@@ -157,7 +160,8 @@ def test_all_of_a_reason_near_it_go_back_but_what_cannot(
     monkeypatch.setattr(dead_letter_store, "parse_dead_letter", counted)
     done = run("replay", str(far[3]), "--alike")
     assert [line.split()[0] for line in done.stdout.splitlines()] == [str(one) for one in far[1:]]
-    assert read == [far[3], *far[1:]]  # what lies further off is not even read
+    assert read == [far[3], far[1], *far[1:]]  # what lies further off is not even read
+    assert store.replayed(begun) == {*far[1:]}
     assert run("replay", str(other), str(numbers[0]), "--alike").exit_code == 2
 
 

@@ -298,6 +298,13 @@ def test_who_has_the_link_reads_comments_and_owners_write_them(
         assert "Sign in</a> to comment" in page
         form = {"token": token_in(page), "action": "comment", "text": "from nowhere"}
         assert http.post(link, data=form).status_code in (303, 403)
+    nowhere = bob.post(
+        "/api/filters/of/brigth/comments?owner=ann", json={"text": "?"}, auth=("bob", PASSWORDS["bob"])
+    )
+    assert (nowhere.status_code, nowhere.json()["message"]) == (
+        422,
+        "ann has no filter brigth; did you mean bright?",
+    )
     back = {"token": token, "action": "take-back", "comment": said["id"]}
     assert "too many stars" not in bob.post(link, data=back).text
     assert bob.post(link, data={"token": token, "action": "comment", "text": " "}).status_code == 422

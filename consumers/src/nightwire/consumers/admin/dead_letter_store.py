@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache
 from itertools import islice
 
@@ -26,6 +27,9 @@ PARTITION = (DEAD_LETTERS, 0)
 """The one partition of the topic."""
 MOST_ALIKE, NEAR = 1000, 10_000
 """Most letters of one reason that go back at once, and how far before and after it they may lie."""
+
+CLOCKS_DIFFER = timedelta(hours=1)
+"""Farthest that clocks of those who write letters and of those who replay them are apart."""
 
 
 class DeadLetterError(MendableError):
@@ -91,16 +95,20 @@ class DeadLetterStore:
         there = f"there are {first} to {end - 1}" if end > first else "there is none"
         raise DeadLetterError(f"no dead letter {number}; {there}")
 
-    def replayed(self) -> set[int]:
-        """Return the numbers of the letters that were replayed, by their accounts."""
-        return {account.first for account in read_accounts(self._bootstrap) if account.stage == STAGE}
+    def replayed(self, since: datetime | None) -> set[int]:
+        """Return the numbers of the letters from *since* on that were replayed; None: of none.
+
+        By their accounts, which are younger than the letters, but for how far clocks differ.
+        """
+        accounts = [] if since is None else read_accounts(self._bootstrap, since - CLOCKS_DIFFER)
+        return {account.first for account in accounts if account.stage == STAGE}
 
     def replay(self, letters: Sequence[DeadLetter], *, again: bool) -> Iterator[Replayed]:
         """Send *letters* back to where they came from, in order; yield each that arrived.
 
         A letter is accounted for after Kafka has acknowledged its copy.  A process that dies in
         between leaves a copy without an account: replayed once more, the record comes twice, with
-        equal `ReceivedAlert.origin`.
+        equal `ReceivedAlert.origin`; so it does where two processes replay it at the same moment.
 
         Args:
             letters: What to send; all are checked before the first is sent.
@@ -111,7 +119,7 @@ class DeadLetterStore:
             TopicError: The topic it came from is gone.
             DeliveryError: Kafka did not take one.
         """
-        replayed = set() if again else self.replayed()
+        replayed = self.replayed(None if again else oldest(letters))
         topics = [_target_topic(letter, replayed) for letter in letters]
         if not topics:
             return
@@ -133,7 +141,8 @@ class DeadLetterStore:
             TopicError: There is no topic `dead-letters`.
             KafkaException: Kafka cannot be reached, or refuses to read.
         """
-        letter, replayed, done = self.get(number), self.replayed(), SentBack()
+        letter, done = self.get(number), SentBack()
+        replayed = self.replayed(self._from(letter) if alike else letter.time)
         wanted = self._alike(letter, replayed) if alike else [letter]
         going = list(self._checked(wanted, replayed, done.refused))
         if not going:
@@ -167,6 +176,11 @@ class DeadLetterStore:
                     raise
                 refused.append(f"dead letter {one.number}: {error.args[0].str()}")
 
+    def _from(self, letter: DeadLetter) -> datetime:
+        """Return when the first was written of those that `_alike` reads."""
+        start = max(self._held()[0], letter.number - NEAR)
+        return min(one.time for one in (letter, *islice(self._read(start, letter.number), 1)))
+
     def _alike(self, letter: DeadLetter, replayed: set[int]) -> list[DeadLetter]:
         """Return those near *letter*, of its reason, that were not replayed, oldest first."""
         first, end = self._held()
@@ -199,6 +213,11 @@ class DeadLetterStore:
             yield from map(parse_dead_letter, kafka.read_until(reader, {PARTITION: end}))
         finally:
             reader.close()
+
+
+def oldest(letters: Sequence[DeadLetter]) -> datetime | None:
+    """Return when the oldest of *letters* was written; None for none."""
+    return min((one.time for one in letters), default=None)
 
 
 def _send(writer: Writer, letter: DeadLetter, topic: str) -> tuple[str, int, int]:

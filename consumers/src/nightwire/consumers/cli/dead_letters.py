@@ -34,7 +34,7 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     Example:
       nightwire dead-letters list --last 100 --json
     """
-    from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterStore, oldest
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
     from nightwire.consumers.source import TopicError
     from nightwire.core.cli import show_tables
@@ -43,7 +43,8 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
 
     store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
     try:
-        letters, replayed = store.newest(last), store.replayed()
+        letters = store.newest(last)
+        replayed = store.replayed(oldest(letters))
     except TopicError as error:
         raise click.ClickException(str(error)) from error
     if as_json:

@@ -9,6 +9,7 @@ replayed writes the same key again, and so counts once.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -111,14 +112,18 @@ def from_record(record: Mapping[str, Any]) -> Account:
     return Account(**values)
 
 
-def read_accounts(bootstrap: str) -> list[Account]:
+def read_accounts(bootstrap: str, since: datetime | None = None) -> list[Account]:
     """Return every account in Kafka, the last record of each key, ordered by key.
+
+    Args:
+        bootstrap: ``HOST:PORT[,HOST:PORT…]``.
+        since: Only those written from then on, and some before; None: all.
 
     Raises:
         KafkaException: Kafka cannot be reached.
     """
     latest: dict[Key, Account] = {}
-    for message in read_to_end(bootstrap, [ACCOUNTS]):
+    for message in read_to_end(bootstrap, [ACCOUNTS], since=since):
         value = message.value()
         if value is not None:
             account = from_record(records.ACCOUNT.decode(value))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
@@ -12,7 +13,12 @@ from nightwire.core.kafka.offsets import TopicPartition, end_offsets, end_offset
 
 
 def read_to_end(
-    bootstrap: str, topics: Sequence[str], *, patience: float = 30.0, settled: bool = False
+    bootstrap: str,
+    topics: Sequence[str],
+    *,
+    patience: float = 30.0,
+    settled: bool = False,
+    since: datetime | None = None,
 ) -> Iterator[Message]:
     """Yield every record that is in *topics* now, partition by partition, and stop.
 
@@ -23,6 +29,7 @@ def read_to_end(
         topics: Their names; one that does not exist has no records.
         patience: Longest wait for the next record. [s]
         settled: Wait for the end of transactions that are open now, so that no record is left out.
+        since: Leave out what lies before the first record of that time, or later; None: nothing.
 
     Raises:
         KafkaException: Kafka cannot be reached, or stopped answering.
@@ -30,7 +37,11 @@ def read_to_end(
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         ends = end_offsets_at(bootstrap, topics, unsettled=True) if settled else end_offsets(reader, topics)
-        reader.assign([TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in ends])
+        starts = [TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in ends]
+        if since is not None and starts:
+            asked = [TopicPartitionOffset(*partition, round(since.timestamp() * 1000)) for partition in ends]
+            starts = reader.offsets_for_times(asked, timeout=patience)
+        reader.assign(starts)
         yield from read_until(reader, ends, patience=patience)
     finally:
         reader.close()

@@ -15,7 +15,8 @@ from nightwire.core.cli import bootstrap_option, json_option
 from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, principal, producer, read_to_end
 from nightwire.core.runtime import now_ms
 from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
-from nightwire.schemas import DecodeError, MendableError, records
+from nightwire.filters.cli.queries import read_filters
+from nightwire.schemas import DecodeError, MendableError, meant, records
 from nightwire.schemas.topics import NameError_, filter_topic, settings
 from nightwire.schemas.topics import comments as comments_topic
 
@@ -67,7 +68,8 @@ def write_comment(bootstrap: str, author: str, owner: str, name: str, text: str)
     """Say *text* about a filter; return the comment's id.
 
     Raises:
-        CommentError: It is empty, too long, or one too many; or Kafka does not let *author*.
+        CommentError: It is empty, too long, or one too many; there is no such filter; or Kafka does
+            not let *author*.
         NameError_: No filter is called so.
         KafkaException: Kafka does not answer.
         DeliveryError: It does not take it.
@@ -76,6 +78,9 @@ def write_comment(bootstrap: str, author: str, owner: str, name: str, text: str)
     text, id_ = text.strip(), uuid4().hex[:12]
     if not 0 < len(text) <= MAX_TEXT:
         raise CommentError(f"a comment has 1 to {MAX_TEXT:,} characters, this one {len(text):,}")
+    names = {what for who, what, _ in read_filters(bootstrap).versions if who == owner}
+    if name not in names:
+        raise CommentError(f"{owner} has no filter {name}{meant(name, names)}")
     held, recent = _read(bootstrap, [comments_topic(author)])
     if len(held[author]) >= MOST:
         raise CommentError(f"you have {MOST} comments: take some back first")
