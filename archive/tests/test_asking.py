@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from astropy.coordinates import SkyCoord
 from astropy.io.votable import parse_single_table
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -59,6 +59,7 @@ def test_a_cone_has_what_astropy_finds(archived: Archive, ra: float, dec: float,
     st.floats(0, 1),
     st.floats(0, 360),
 )
+@example(0.0, 0.0, 139.0, 1.0, 0.0)
 def test_the_ranges_of_a_cone_hold_all_of_it(
     ra: float, dec: float, radius: float, share: float, angle: float
 ) -> None:

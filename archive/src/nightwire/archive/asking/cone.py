@@ -20,6 +20,9 @@ MOST_RANGES = 32
 FINENESS = 2
 """The smallest pixels are so many orders finer than the radius."""
 
+LARGEST = 90.0
+"""Of a larger radius the whole sky is looked through: cdshealpix leaves out parts of it. [deg]"""
+
 Range = tuple[int, int]
 """The first pixel, and the last."""
 
@@ -62,6 +65,8 @@ class Cone:
     @property
     def ranges(self) -> list[Range]:
         """Ranges of pixels, in order, that hold all of it, and a little more."""
+        if self.radius > LARGEST:
+            return [(0, 12 * 4**ORDER - 1)]
         depth = min(ORDER - 2, max(0, math.ceil(math.log2(58.6 / max(self.radius, 1e-6))) + FINENESS))
         at = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
         pixels, depths, _ = cone_search(*at, self.radius * units.deg, depth, depth_delta=2)
