@@ -17,7 +17,7 @@ import fastavro
 import httpx
 import pytest
 
-from nightwire.core.kafka import Writer, producer
+from nightwire.core.kafka import Writer, login, producer
 from nightwire.schemas import records
 from tests._waiting import until
 from tests.test_stack import Stack
@@ -76,6 +76,15 @@ def test_an_owner_gets_what_passes_and_a_stranger_nothing(stack: Stack, tmp_path
     assert {json.loads(line)["alert"]["diaSourceId"] % 20 for line in read} == {0}
     stranger = {name: value for name, value in ann.items() if "SASL" not in name and "SECURITY" not in name}
     assert elsewhere(tmp_path, stranger, "topics").returncode == 1
+
+
+def test_the_operator_looks_at_the_night(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack.run("simulate", "--alerts", "20")
+    monkeypatch.setenv("NIGHTWIRE_STATE", str(stack.folder / ".nightwire"))
+    operator = login(stack.kafka)
+    page = f"{stack.status()['endpoints']['portal']}/night"
+    until(lambda: "producer" in httpx.get(page, auth=operator, timeout=30).text, "accounts are shown")
+    assert "no right" not in httpx.get(page, auth=operator, timeout=30).text
 
 
 def test_only_the_operator_can_enter_the_state_folder(stack: Stack) -> None:

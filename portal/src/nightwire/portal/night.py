@@ -156,7 +156,8 @@ class Night:
 
     def _accounts(self) -> Accounted:
         accounts = read_accounts(self._where.kafka)
-        ends = end_offsets_at(self._where.kafka, sorted({account.source for account in accounts}))
+        topics = admin(self._where.kafka).list_topics(timeout=10).topics  # a visit is a source and none
+        ends = end_offsets_at(self._where.kafka, sorted({one.source for one in accounts} & topics.keys()))
         replayed = {account.first for account in accounts if account.stage == STAGE}
         stages = filters_together(totals(accounts))
         return Accounted(stages, lag(accounts, ends), discrepancies(accounts), replayed)
