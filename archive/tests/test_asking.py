@@ -16,6 +16,7 @@ from pyarrow import parquet
 from archive.tests.conftest import alert
 from nightwire.archive import Archive, ArchiveError, QuestionError
 from nightwire.archive.asking import FORMS, columns_in, containers, votable_error
+from nightwire.archive.asking.bounds import Bounds
 from nightwire.archive.asking.cone import Cone, joined
 from nightwire.archive.asking.light_curve import merged
 from nightwire.archive.writing.columns import healpix
@@ -191,3 +192,16 @@ def test_records_are_found_by_offset_and_by_time(archived: Archive) -> None:
     assert tables.first_since(0, NOON + 150) == 150
     assert tables.first_since(0, NOON + 10**6) is None
     assert [*tables.records(1, 0, 10)] == []
+
+
+def test_parts_that_can_hold_a_value_are_found_and_those_of_which_nothing_is_known() -> None:
+    large = 1 << 61  # floats would not tell it from the next
+    numbers = Bounds(pa.array([5, None, large + 1, 2]), pa.array([9, 7, large + 1, None]))
+    assert numbers.within(6, 6).tolist() == [True, True, False, True]
+    assert numbers.within(large, large).tolist() == [False, True, False, True]
+    assert numbers.within(None, 4).tolist() == [False, True, False, True]
+    assert numbers.within(10, None).tolist() == [False, True, True, True]
+    words = Bounds(pa.array(["a", None]), pa.array(["b", "z"]))
+    assert words.within("c", "c").tolist() == [False, True]
+    times = pa.array([0, 5], pa.timestamp("us", tz="UTC"))
+    assert Bounds(times, times).within(times[1], None).tolist() == [False, True]
