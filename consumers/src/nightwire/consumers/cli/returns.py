@@ -134,6 +134,7 @@ def join(broker: str, survey: str, **options: Any) -> None:
     ):
         for alert, items in joined(reader, sent):
             summary = json_value(asdict(alert.summary), with_bytes=False)
+            del summary["says"]  # of a flow's events alone
             click.echo(json.dumps({"alert": summary, "returns": [as_record(item) for item in items]}))
 
 
