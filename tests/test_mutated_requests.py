@@ -40,7 +40,7 @@ from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-BY_SOCKETS = [10_000, pytest.param(100_000, marks=pytest.mark.proof)]
+BY_SOCKETS = [4_000, pytest.param(100_000, marks=pytest.mark.proof)]
 IN_PROCESS = [5_000, pytest.param(5_000_000, marks=[pytest.mark.proof, pytest.mark.timeout(0)])]
 """How many at each door in each run, and in a proof."""
 AT_ONCE = 16

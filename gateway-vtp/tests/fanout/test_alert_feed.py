@@ -1,6 +1,8 @@
 """Alerts of a filter topic, as VOEvents, to the subscribers of the gateway."""
 
+import socket
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,13 @@ def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
     buried = [one.value() for one in read_to_end(kafka, [DEAD_LETTERS])]
     assert buried.count(b"Obj\x01 no alert") == 5
     assert gateway.stop() == 0
+
+
+def is_open(port: int) -> bool:
+    """Whether somebody listens on *port*."""
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+        return True
+    return False
 
 
 def test_a_feed_with_a_condition_sends_what_meets_it_and_its_retraction_alone(
@@ -87,6 +96,7 @@ def test_a_feed_with_a_condition_sends_what_meets_it_and_its_retraction_alone(
     assert gateway.stop() == 0
 
     gateway = start_gateway(*options)  # it still knows what went out
+    patience(lambda: all(map(is_open, ports)))
     of_events, bounded, some = telescope(ports[2]), telescope(ports[0]), telescope(ports[1])
     all_of_them = telescope(gateway.subscribers)
     cited = [

@@ -25,7 +25,7 @@ from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Topics, night
 from nightwire.producer.ingest.positions import SourcePositions
 from nightwire.producer.ingest.schemas import SchemaPatience
-from nightwire.producer.ingest.sink import FencedError, TransactionalSink
+from nightwire.producer.ingest.sink import FencedError, TransactionalSink, TransactionWriter
 from nightwire.producer.ingest.source import SourceError, connect
 from nightwire.producer.ingest.transform import Transformer, has_path, wanted_fields
 from nightwire.producer.ingest.visits import MirroredVisits, from_record
@@ -464,3 +464,20 @@ def test_a_transaction_that_kafka_gave_up_is_told_so(code: int) -> None:
 
     with pytest.raises(FencedError, match="Kafka gave this one up"):
         TransactionalSink(GaveUp(), "lsst", "source", Stop()).open()  # type: ignore[arg-type]
+
+
+def test_a_flush_that_breaks_off_with_a_fatal_error_is_asked_again() -> None:
+    """confluent-kafka was seen to raise SystemError, when another process took over within it."""
+
+    class Fenced:
+        flushed = 0
+
+        def flush(self, _timeout: float) -> int:
+            self.flushed += 1
+            if self.flushed == 1:
+                raise SystemError("returned NULL without setting an exception")
+            return 0
+
+    client = Fenced()
+    TransactionWriter(client, 1.0).flush()  # type: ignore[arg-type]
+    assert client.flushed == 2

@@ -132,7 +132,10 @@ class TransactionWriter(Writer):
             TransactionError: One is lost to the transaction.
             DeliveryError: The wait took too long.
         """
-        waiting = self._client.flush(self._timeout)
+        try:
+            waiting = self._client.flush(self._timeout)
+        except SystemError:  # confluent-kafka's, where librdkafka's fatal error comes within it
+            waiting = self._client.flush(self._timeout)
         self._check()
         if waiting:
             raise DeliveryError(f"{waiting} records unacknowledged after {self._timeout:g} s")
