@@ -20,7 +20,7 @@ log = logging.getLogger("nightwire.portal")
 
 RETURNS = "returns."
 """What the topics of community brokers' classifications begin with."""
-BATCH, WAIT = 256, 0.25
+BATCH, WAIT = 256, 0.5
 """Most alerts that are taken in at once, and the longest wait for so many. [s]"""
 FETCH_WAIT = 0.5
 """How long Kafka gathers: pages change twice a second, so that those who look see the same, and it
