@@ -64,6 +64,9 @@ class Receiver(threading.Thread):
     Args:
         wanted: After so many alerts it ends.
         reader: Reads.
+
+    Attributes:
+        repaired: So many records were fetched from Kafka while it heard the LAN.
     """
 
     def __init__(self, reader: AlertReader, wanted: int) -> None:
@@ -72,6 +75,7 @@ class Receiver(threading.Thread):
         self.alerts: list[ReceivedAlert] = []
         self.places: list[tuple[str, int, int]] = []
         self.ways: list[str] = []
+        self.repaired = 0
         self.start()
 
     def run(self) -> None:
@@ -83,6 +87,8 @@ class Receiver(threading.Thread):
                 if not self.ways or self.ways[-1] != self.reader.way:
                     self.ways.append(self.reader.way)
                 if len(self.places) >= self.wanted:
+                    source = self.reader._session._connection.loop.source  # type: ignore[union-attr]
+                    self.repaired = getattr(source, "repaired", 0)
                     return
 
 
