@@ -1,15 +1,20 @@
 """Several processes join the files of one archive while it is written: each row stays once."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, put, record
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Place, Table
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Place, Table, records_in
+from nightwire.archive.storage import joining as joined_files
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
@@ -62,6 +67,59 @@ def check_joined_once(place: Place) -> None:
     left = Table(place, "sim", PACKETS)
     left.compact()
     assert len(left.refreshed().file_uris()) < ROUNDS
+
+
+def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
+    """Never is more than a few groups of them in memory."""
+    tables, count = SurveyWriter(Place(tmp_path), "sim", Known()), 64
+    for n in range(0, count, 4):  # each file has a group that is not full
+        put(tables, *(record(at, b"x" + os.urandom(200_000)) for at in range(n, n + 4)))
+    before, most = pa.total_allocated_bytes(), list[int]()
+
+    class Measured(ParquetWriter):
+        def write_table(self, table: pa.Table, row_group_size: int | None = None) -> None:
+            most.append(pa.total_allocated_bytes() - before)
+            super().write_table(table, row_group_size)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(joined_files, "ParquetWriter", Measured)
+        assert tables.packets.compact() == count // 4 - 1
+    assert max(most) < count * 200_000 / 3
+    (uri,) = tables.packets.refreshed().file_uris()
+    with ParquetFile(uri) as joined:
+        assert {joined.metadata.row_group(n).num_rows for n in range(joined.num_row_groups)} <= {2, 3, 4}
+        values = joined.schema_arrow.get_field_index("value")
+        assert joined.metadata.row_group(0).column(values).statistics is None
+    kept = [one for rows in tables.kept(0, 0, count) for one in records_in("alerts.sim", rows)]
+    assert [one.offset for one in kept] == [*range(count)]
+    assert {len(one.value or b"") for one in kept} == {200_001}
+
+
+def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_path: Path) -> None:
+    tables = SurveyWriter(Place(tmp_path), "sim", Known())
+    for n in range(0, 40, 10):
+        put(tables, *(record(at) for at in range(n, n + 10)))
+    for table in (tables.packets, tables.alerts, tables.index):
+        told = [told_by(table)]
+        table.compact()
+        told.append(told_by(table))
+        assert len(told[1]) < len(told[0]) or table is tables.packets
+        assert bounds_of(told[0]) == bounds_of(told[1])
+
+
+def told_by(table: Table) -> list[dict[str, Any]]:
+    return pa.table(table.refreshed().get_add_actions(flatten=True)).to_pylist()
+
+
+def bounds_of(files: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what a log tells of all files together."""
+    ways = {"min.": min, "max.": max, "num_records": sum, "null_count.": sum, "partition.": max}
+    return {
+        name: way(one[name] for one in files)
+        for name in files[0]
+        for begin, way in ways.items()
+        if name.startswith(begin)
+    }
 
 
 def test_on_a_disk(tmp_path: Path) -> None:

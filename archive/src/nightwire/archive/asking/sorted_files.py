@@ -103,10 +103,11 @@ class SortedFiles:
 
     def _looked_up(self, file: str, column: str) -> Groups:
         with self._opened(file) as opened:
-            metadata = opened.metadata
+            metadata, kind = opened.metadata, opened.schema_arrow.field(column).type
         at = metadata.schema.names.index(column)
         found = [metadata.row_group(one).column(at).statistics for one in range(metadata.num_row_groups)]
-        ends = (pa.array([getattr(one, end) for one in found]) for end in ("min", "max"))
+        # of long texts there are none
+        ends = (pa.array([getattr(one, end, None) for one in found], kind) for end in ("min", "max"))
         return Groups(metadata, Bounds(*ends))
 
     @contextmanager

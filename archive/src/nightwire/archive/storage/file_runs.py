@@ -1,7 +1,6 @@
 """Which files of a table are joined: runs of small ones that follow each other.  Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -12,20 +11,7 @@ File = Mapping[str, Any]
 """A file as the table's log has it: ``size_bytes``, ``partition.…``, ``min.…``, ``max.…``."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Files that are to be one.
-
-    Attributes:
-        predicate: SQL that holds for their rows, and for hardly any others.
-        mean: Mean size of a row. [byte]
-    """
-
-    predicate: str
-    mean: int
-
-
-def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterator[Run]:
+def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterator[list[File]]:
     """Yield the runs that are worth joining.
 
     A file that is longer than all that follow it stays as it is, so that no row is written anew
@@ -46,13 +32,12 @@ def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterat
         begin = one.get(f"min.{follows}")
         return folder(one), begin is None, begin
 
-    for of, some in groupby(sorted(files.to_pylist(), key=place), key=folder):
-        within = [f"{name} = '{value}'" for name, value in zip(folders, of, strict=True)]
+    for _, some in groupby(sorted(files.to_pylist(), key=place), key=folder):
         for run in _consecutive(some):
             while run and run[0]["size_bytes"] > sum(one["size_bytes"] for one in run[1:]):
                 del run[0]
             if len(run) >= least:
-                yield Run(" AND ".join([*within, *_bounds(run, follows)]), _mean(run))
+                yield run
 
 
 def _consecutive(files: Iterator[File]) -> Iterator[list[File]]:
@@ -64,17 +49,3 @@ def _consecutive(files: Iterator[File]) -> Iterator[list[File]]:
             run = []
         run.append(one)
     yield run
-
-
-def _bounds(run: Sequence[File], column: str) -> list[str]:
-    """Return what bounds *column* to a run; nothing where the log does not tell of each file."""
-    known: list[Any] = [[one.get(f"{end}.{column}") for one in run] for end in ("min", "max")]
-    least, greatest = known
-    if None in least or None in greatest:
-        return []
-    return [f"\"{column}\" >= '{min(least)}'", f"\"{column}\" <= '{max(greatest)}'"]
-
-
-def _mean(run: Sequence[File]) -> int:
-    size, rows = (sum(one[name] for one in run) for name in ("size_bytes", "num_records"))
-    return int(size // max(1, rows))

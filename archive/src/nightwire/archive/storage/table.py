@@ -17,7 +17,6 @@ from deltalake import (
     ColumnProperties,
     CommitProperties,
     DeltaTable,
-    QueryBuilder,
     Transaction,
     WriterProperties,
     write_deltalake,
@@ -25,7 +24,8 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from pyarrow import ArrowException
 
-from nightwire.archive.storage.file_runs import FILE_SIZE, Run, runs
+from nightwire.archive.storage.file_runs import File, runs
+from nightwire.archive.storage.joining import Shape, commit_joined, write_joined
 from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.core.kafka import TopicPartition
 
@@ -228,19 +228,24 @@ class Table:
 
     def _grouped(self, mean: int) -> WriterProperties:
         """Return how files are written whose rows have *mean* bytes."""
-        size, columns = ROWS, None
+        columns = None
         if self.kind.blob:
-            size = min(ROWS, max(1, GROUP_BYTES // max(1, mean)))
             # else the footer, which readers keep in memory, has two whole alerts of each group
             columns = {self.kind.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")}
-        return WriterProperties(compression="ZSTD", max_row_group_size=size, column_properties=columns)
+        return WriterProperties(
+            compression="ZSTD", max_row_group_size=self._group(mean), column_properties=columns
+        )
+
+    def _group(self, mean: int) -> int:
+        """Return how many rows of *mean* bytes are a group."""
+        return min(ROWS, max(1, GROUP_BYTES // max(1, mean))) if self.kind.blob else ROWS
 
     def compact(self, least: int = 2) -> int:
         """Join small files, at least so many; return how many became fewer.
 
-        Rows take the place of the same rows, as the table was when they were read: what others add
-        or join there meanwhile is a conflict, and nothing is done.  (delta-rs' own OPTIMIZE commits
-        over another's, and all rows are there twice.)
+        One file takes the place of others: where another process has removed one of them meanwhile,
+        nothing is done.  (delta-rs' own OPTIMIZE commits over another's, and all rows are there
+        twice; its overwrite with a predicate has all of it in memory, several times.)
 
         Raises:
             StorageError: There is no room, or the store does not answer.
@@ -250,29 +255,27 @@ class Table:
         before = len(found.file_uris())
         files = pa.table(found.get_add_actions(flatten=True))
         for run in runs(files, self.kind.partition_by, self.kind.follows, least):
+            there = pa.table(found.get_add_actions())["path"].to_pylist()
+            if not {one["path"] for one in run} <= {*there}:
+                continue  # what went before the commit's version is no conflict to it
             try:
                 self._join(found, run)
             except CommitFailedError as error:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
-            except (DeltaError, OSError, RuntimeError) as error:
+            except (ArrowException, DeltaError, OSError, RuntimeError) as error:
                 raise StorageError(f"{self.uri}: not joined: {error}") from error
             self.refreshed()
         return before - len(found.file_uris())
 
-    def _join(self, found: DeltaTable, run: Run) -> None:
+    def _join(self, found: DeltaTable, run: Sequence[File]) -> None:
+        size, rows = (sum(one[name] for one in run) for name in ("size_bytes", "num_records"))
+        group = self._group(size // max(1, rows))
+        columns = [field for field in self.schema if field.name not in self.kind.partition_by]
         # whole alerts come in order; to sort them would take them all into memory
-        order = "" if self.kind.blob else f'ORDER BY "{self.kind.sort_by}"'
-        sql = f"SELECT * FROM rows WHERE {run.predicate} {order}"  # noqa: S608 (the log's own words)
-        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("rows", found).execute(sql))
-        write_deltalake(
-            found,
-            rows.cast(self.schema),
-            mode="overwrite",
-            predicate=run.predicate,
-            target_file_size=FILE_SIZE,
-            writer_properties=self._grouped(run.mean),
-            commit_properties=CommitProperties(max_commit_retries=ATTEMPTS),
-        )
+        sort_by = "" if self.kind.blob else self.kind.sort_by
+        shape = Shape(pa.schema(columns), sort_by, group, self.kind.blob)
+        joined = write_joined(self._place.files, self.uri.removeprefix("s3://"), run, shape)
+        commit_joined(found, run, joined, ATTEMPTS)
 
     def forget(self, before: str, spared: timedelta) -> None:
         """Let rows go whose date, or month, is before a day, and files that no version needs.
