@@ -203,14 +203,14 @@ class LastingDrain:
 
 
 @contextmanager
-def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[Exception]]:
+def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[BaseException]]:
     """Run *drain* in a thread within the block; yield why it ended by itself, after *on_end*."""
-    stop, failures = Stop(), list[Exception]()
+    stop, failures = Stop(), list[BaseException]()
 
     def work() -> None:
         try:
             drain.run(stop)
-        except Exception as error:  # noqa: BLE001  (raised by the process's own thread)
+        except BaseException as error:  # noqa: BLE001  (raised by the process's own thread; Rust's panics too)
             failures.append(error)
             on_end()
 

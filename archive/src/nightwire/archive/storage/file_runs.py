@@ -76,5 +76,5 @@ def _bounds(run: Sequence[File], column: str) -> list[str]:
 
 
 def _mean(run: Sequence[File]) -> int:
-    size, rows = (sum(one[name] for one in run) for name in ("size_bytes", "num_records"))
+    size, rows = (sum(one[name] or 0 for one in run) for name in ("size_bytes", "num_records"))
     return int(size // max(1, rows))
