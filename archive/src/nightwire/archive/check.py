@@ -77,16 +77,18 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
             low, high = watermarks(reader, tables.topic, number)
             end = max(low, min(level, high))
             found = Counter[str]()
-            for first in range(low, end, RANGE):
-                found.update(_compared(reader, archive, survey, number, range(first, min(first + RANGE, end))))
-            wrong = sum(
-                _index_errors(archive, survey, number, range(first, min(first + INDEX_RANGE, end)))
-                for first in range(low, end, INDEX_RANGE)
-            )
-            waiting = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
-            yield Compared(number, low, end - 1, **found, index=wrong, waiting=waiting)
+            for wanted in _portions(range(low, end), RANGE):
+                found.update(_compared(reader, archive, survey, number, wanted))
+            for wanted in _portions(range(low, end), INDEX_RANGE):
+                found["index"] += _index_errors(archive, survey, number, wanted)
+            found["waiting"] = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
+            yield Compared(number, low, end - 1, **found)
     finally:
         reader.close()
+
+
+def _portions(whole: range, size: int) -> Iterator[range]:
+    return (range(first, min(first + size, whole.stop)) for first in whole[::size])
 
 
 def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
@@ -94,9 +96,7 @@ def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
     return min(Table(archive.place, survey, kind).position(source) or 0 for kind in (PACKETS, INDEX, ALERTS))
 
 
-def _compared(
-    reader: Consumer, archive: Archive, survey: str, number: int, wanted: range
-) -> dict[str, int]:
+def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> dict[str, int]:
     """Return what was found of a range of offsets, by the names of `Compared`."""
     tables = archive.of(survey)
     ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}

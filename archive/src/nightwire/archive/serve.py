@@ -187,10 +187,6 @@ class LastingDrain:
         """Whether Kafka and the store let it archive: it does not wait to begin anew."""
         return self._drain is not None
 
-    def value(self, at: int) -> float:
-        """Return one value of `shown`."""
-        return self.shown[at]
-
     @property
     def shown(self) -> Sequence[float]:
         """The values of `GAUGES`."""
@@ -250,7 +246,7 @@ def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
 def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> None:
     """Let Prometheus see what is archived, and whether it is seen to."""
     for at, (name, text) in enumerate(GAUGES.items()):
-        Gauge(name, text, registry=registry).set_function(partial(drain.value, at))
+        Gauge(name, text, registry=registry).set_function(lambda at=at: drain.shown[at])
     failed = "Tables that the last upkeep could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
         lambda: len(upkeep.failed)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Message
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import wire
 from nightwire.schemas.wire import unframe
 
@@ -60,6 +61,11 @@ class WholeRecord:
         return schema_id_of(self.value)
 
     @property
+    def source(self) -> TopicPartition:
+        """The partition where it lay."""
+        return self.topic, self.partition
+
+    @property
     def place(self) -> str:
         """Where it lay: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
@@ -107,10 +113,9 @@ def records_in(topic: str, rows: Any) -> Iterator[WholeRecord]:
         yield WholeRecord(topic, row["partition"], row["offset"], time_ms, row["key"], headers, row["value"])
 
 
-def next_offsets(records: Iterable[WholeRecord]) -> dict[tuple[str, int], int]:
+def next_offsets(records: Iterable[WholeRecord]) -> dict[TopicPartition, int]:
     """Return the offset after the last of *records*, for each partition."""
-    found: dict[tuple[str, int], int] = {}
+    found: dict[TopicPartition, int] = {}
     for one in records:
-        source = (one.topic, one.partition)
-        found[source] = max(found.get(source, 0), one.offset + 1)
+        found[one.source] = max(found.get(one.source, 0), one.offset + 1)
     return found
