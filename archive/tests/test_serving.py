@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -109,7 +110,7 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
         now.pop()
         return page(*given)
 
-    monkeypatch.setattr("nightwire.archive.serving.app.PAGE_BYTES", 1)
+    monkeypatch.setattr("nightwire.archive.serving.PAGE_BYTES", 1)
     monkeypatch.setattr(SurveyTables, "page", slowly)
 
     def ask(begin: int) -> list[int]:
@@ -119,7 +120,7 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
         return rows.column("offset").to_pylist()  # type: ignore[no-any-return]
 
     with ThreadPoolExecutor(19) as pool:
-        assert sum(pool.map(ask, range(0, 300, 16)), []) == [*range(300)]
+        assert [*chain(*pool.map(ask, range(0, 300, 16)))] == [*range(300)]
     assert max(most) == 4
 
 
@@ -182,13 +183,13 @@ def test_what_would_take_too_much_is_refused(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, path: str, why: str
 ) -> None:
     """The whole sky is not read into memory; what hears no interrupt is killed."""
-    monkeypatch.setattr(f"nightwire.archive.serving.app.{bound}", value)
+    monkeypatch.setattr(f"nightwire.archive.serving.{bound}", value)
     answer = http.get(path)
     assert (answer.status_code, why in answer.text) == (400, True), answer.text
 
 
 def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 1.0)
+    monkeypatch.setattr("nightwire.archive.serving.LIMIT", 1.0)
     monkeypatch.setattr("nightwire.archive.asking.questions.PATIENCE", 0.0)
     slow = "/query?sql=SELECT count(*) FROM range(1000000000) a, range(1000) b"
     with ThreadPoolExecutor(3) as pool:

@@ -10,7 +10,6 @@ from confluent_kafka import Message
 
 from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import wire
-from nightwire.schemas.wire import unframe
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -58,7 +57,9 @@ class WholeRecord:
     @property
     def schema_id(self) -> int | None:
         """The id in the wire format; None where the value begins otherwise."""
-        return schema_id_of(self.value)
+        if self.value is None or len(self.value) < wire.HEADER.size or self.value[0]:
+            return None
+        return wire.unframe(self.value)[0]
 
     @property
     def source(self) -> TopicPartition:
@@ -69,13 +70,6 @@ class WholeRecord:
     def place(self) -> str:
         """Where it lay: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
-
-
-def schema_id_of(value: bytes | None) -> int | None:
-    """Return the schema id that *value* begins with; None where it has none."""
-    if value is None or len(value) < wire.HEADER.size or value[0]:
-        return None
-    return unframe(value)[0]
 
 
 def record_of(message: Message) -> WholeRecord:

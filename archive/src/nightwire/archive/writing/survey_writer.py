@@ -32,7 +32,6 @@ from nightwire.schemas import (
     AlertDecoder,
     AlertTable,
     Codec,
-    Columns,
     RegistryAwayError,
     SchemaError,
     wire,
@@ -173,14 +172,10 @@ class SurveyWriter:
         for error in columns.faults.values():
             if isinstance(error, RegistryAwayError):
                 raise error
-        rows = self._made(columns, whole)
-        return rows, {at: str(error) for at, error in columns.faults.items()}
-
-    def _made(self, columns: Columns, whole: Any) -> Any:
-        batch = pa.Table.from_batches([columns.batch]).combine_chunks().to_batches()
-        made = batch[0] if batch else columns.batch
         places = whole.select(["partition", "offset", "timestamp", "schema_id"])
-        return alert_rows(made, self._survey, places.take(pa.array(list(columns.rows), pa.int64())))
+        places = places.take(pa.array(list(columns.rows), pa.int64()))
+        rows = alert_rows(columns.batch, self._survey, places)
+        return rows, {at: str(error) for at, error in columns.faults.items()}
 
     def _fields(self, values: Sequence[bytes]) -> list[str]:
         """Return the fields that are columns, of all schemas of *values*."""

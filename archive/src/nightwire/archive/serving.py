@@ -49,9 +49,9 @@ def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Sta
     """Return the HTTP API of *archive* as an ASGI application; *answered* counts its requests."""
     answers: Mapping[str, Answer] = {
         "/surveys": surveys,
-        "/{survey}/alerts/{id}": alerts_of_id,
+        "/{survey}/alerts/{id}": partial(alerts_of, Archive.get),
         "/{survey}/alerts/{id}/stamps/{stamp}": stamp,
-        "/{survey}/objects/{id}": alerts_of_object,
+        "/{survey}/objects/{id}": partial(alerts_of, Archive.object),
         "/{survey}/objects/{id}/light_curve": light_curve,
         "/{survey}/cone": cone,
         "/{survey}/scs": simple_cone_search,
@@ -117,12 +117,20 @@ def surveys(archive: Archive, _http: Request) -> Response:
     return JSONResponse(archive.surveys)
 
 
-def alerts_of_id(archive: Archive, http: Request) -> Any:
-    """Answer with the alerts of an id; ``?as=avro``: whole, with their stamps."""
+def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
+    """Answer with the alerts of an id, or of an object; ``?as=avro``: whole, with their stamps."""
     survey, name = http.path_params["survey"], http.path_params["id"]
-    return _whole_or_rows(
-        archive, http, archive.get(name, survey, columns_in(http.query_params.get("columns")))
-    )
+    found = find(archive, name, survey, columns_in(http.query_params.get("columns")))
+    if not len(found):
+        raise RefusedError(404, f"no alert of {name} is archived")
+    if http.query_params.get("as") != "avro":
+        return found
+    made = containers(archive.whole_of(_rows(http, found), survey), archive.decode)
+    if not made:
+        raise RefusedError(404, "these alerts are no longer kept whole")
+    if len(made) > 1:
+        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
+    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
 
 
 def stamp(archive: Archive, http: Request) -> Response:
@@ -138,26 +146,6 @@ def stamp(archive: Archive, http: Request) -> Response:
     except StampError as error:
         raise RefusedError(422, str(error)) from error
     return Response(body, media_type=media_type)
-
-
-def alerts_of_object(archive: Archive, http: Request) -> Any:
-    """Answer with the alerts of an object."""
-    survey, name = http.path_params["survey"], http.path_params["id"]
-    found = archive.object(name, survey, columns_in(http.query_params.get("columns")))
-    return _whole_or_rows(archive, http, found)
-
-
-def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
-    if not len(found):
-        raise RefusedError(404, f"no alert of {http.path_params['id']} is archived")
-    if http.query_params.get("as") != "avro":
-        return found
-    made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
-    if not made:
-        raise RefusedError(404, "these alerts are no longer kept whole")
-    if len(made) > 1:
-        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
-    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
 
 
 def light_curve(archive: Archive, http: Request) -> Any:
