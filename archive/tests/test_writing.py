@@ -88,6 +88,17 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
         assert len(archived.get(9)) == 1
 
 
+def test_a_table_that_goes_while_it_is_written_is_named_and_made_anew(tmp_path: Path) -> None:
+    tables = writer(tmp_path)
+    put(tables, record(0))
+    shutil.rmtree(tmp_path / "sim" / "index")
+    with pytest.raises(StorageError, match="sim/index: its position is not known"):
+        tables.position(0)
+    put(tables, record(1))
+    with Archive(tmp_path) as found:
+        assert [len(found.get(number)) for number in (1, 2)] == [1, 1]
+
+
 def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
     """The process died after the whole records, which were too old when it began again."""
     tables = writer(tmp_path)

@@ -246,7 +246,7 @@ def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
 def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> None:
     """Let Prometheus see what is archived, and whether it is seen to."""
     for at, (name, text) in enumerate(GAUGES.items()):
-        Gauge(name, text, registry=registry).set_function(lambda at=at: drain.shown[at])
+        Gauge(name, text, registry=registry).set_function(partial(lambda at: drain.shown[at], at))
     failed = "Tables that the last upkeep could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
         lambda: len(upkeep.failed)

@@ -118,19 +118,28 @@ class Table:
         """
         try:
             yield
-        except (ArchiveError, *passed):
-            raise
         except Exception as error:
+            if isinstance(error, (ArchiveError, *passed)):
+                raise
             raise StorageError(f"{self.uri}: {what}: {error}") from error
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the next offset of *partition* that the table has not; None for all."""
+        """Return the next offset of *partition* that the table has not; None for all.
+
+        Raises:
+            StorageError: The store does not answer, or the table is gone: it is opened anew next.
+        """
         self.refreshed()
-        return self.known_position(partition)
+        try:
+            return self.known_position(partition)
+        except StorageError:
+            self._delta = None
+            raise
 
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return that offset as it was when the table was looked at last."""
-        return None if self._delta is None else self._delta.transaction_version(application(partition))
+        with self._named("its position is not known"):
+            return None if self._delta is None else self._delta.transaction_version(application(partition))
 
     def between(
         self, number: int, begin: int, end: int, most: int, columns: Sequence[str] | None = None
