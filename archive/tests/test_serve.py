@@ -47,7 +47,7 @@ def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
     return ServeSettings(place=Place(folder), where=where, schedule="constant", batching=Batching(0.2))
 
 
-def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 60.0) -> list[Compared]:
+def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Compared]:
     """Wait until the archive has so many records; return what comparing it with Kafka finds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
