@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import httpx
 import numpy as np
@@ -19,6 +21,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from archive.tests.conftest import CODEC, alert, put, record, writer
 from nightwire.archive import Archive
+from nightwire.archive.asking.survey_tables import SurveyTables
 from nightwire.archive.serving import application
 from nightwire.archive.storage import records_in
 from nightwire.core.runtime import free_port
@@ -94,6 +97,33 @@ def test_whole_records_are_had_by_offset(http: httpx.Client) -> None:
     assert http.get("/sim/records/3/first", params={"since": since}).json() == {"offset": None}
 
 
+def test_whole_records_are_bounded_in_bytes_and_over_requests(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page ends where it is long enough, and says where to go on; four are made at once."""
+    page, now, most = SurveyTables.page, list[int](), list[int]()
+
+    def slowly(*given: Any) -> Any:
+        now.append(1)
+        most.append(len(now))
+        time.sleep(0.05)  # all others come meanwhile
+        now.pop()
+        return page(*given)
+
+    monkeypatch.setattr("nightwire.archive.serving.PAGE_BYTES", 1)
+    monkeypatch.setattr(SurveyTables, "page", slowly)
+
+    def ask(begin: int) -> list[int]:
+        answer = http.get("/sim/records/0", params={"from": begin, "until": 300})
+        rows = pa.ipc.open_stream(answer.content).read_all()
+        assert answer.headers["Next-Offset"] == str(min(300, begin + 16))
+        return rows.column("offset").to_pylist()  # type: ignore[no-any-return]
+
+    with ThreadPoolExecutor(19) as pool:
+        assert [*chain(*pool.map(ask, range(0, 300, 16)))] == [*range(300)]
+    assert max(most) == 4
+
+
 def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
     file = io.BytesIO()
     fits.PrimaryHDU(np.ones((30, 30), np.float32)).writeto(file)
@@ -153,13 +183,13 @@ def test_what_would_take_too_much_is_refused(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, path: str, why: str
 ) -> None:
     """The whole sky is not read into memory; what hears no interrupt is killed."""
-    monkeypatch.setattr(f"nightwire.archive.serving.app.{bound}", value)
+    monkeypatch.setattr(f"nightwire.archive.serving.{bound}", value)
     answer = http.get(path)
     assert (answer.status_code, why in answer.text) == (400, True), answer.text
 
 
 def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nightwire.archive.serving.app.LIMIT", 1.0)
+    monkeypatch.setattr("nightwire.archive.serving.LIMIT", 1.0)
     monkeypatch.setattr("nightwire.archive.asking.questions.PATIENCE", 0.0)
     slow = "/query?sql=SELECT count(*) FROM range(1000000000) a, range(1000) b"
     with ThreadPoolExecutor(3) as pool:

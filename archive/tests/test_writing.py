@@ -22,7 +22,7 @@ from nightwire.archive import Archive, serve
 from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
 from nightwire.archive.writing import Batching, Drain, survey_writer
 from nightwire.archive.writing.columns import healpix, nights
-from nightwire.archive.writing.schedules import ConstantDrain
+from nightwire.archive.writing.schedules import Schedule
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import Stop
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
@@ -86,6 +86,17 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
     put(again, record(8))
     with Archive(tmp_path) as archived:
         assert len(archived.get(9)) == 1
+
+
+def test_a_table_that_goes_while_it_is_written_is_named_and_made_anew(tmp_path: Path) -> None:
+    tables = writer(tmp_path)
+    put(tables, record(0))
+    shutil.rmtree(tmp_path / "sim" / "index")
+    with pytest.raises(StorageError, match="sim/index: its position is not known"):
+        tables.position(0)
+    put(tables, record(1))
+    with Archive(tmp_path) as found:
+        assert [len(found.get(number)) for number in (1, 2)] == [1, 1]
 
 
 def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
@@ -280,7 +291,7 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, unasked = writer(tmp_path), Unasked()
-    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, ConstantDrain(), Batching())
+    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
     drain._begins[SOURCE] = None
     drain._taken = [record(number) for number in range(3)]
 
@@ -293,6 +304,19 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     monkeypatch.undo()
     drain._write()
     assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])
+
+
+def test_a_panic_of_rust_is_told_and_ends_the_process() -> None:
+    """No Exception: the archive would look alive, and archive nothing."""
+
+    class Panicking:
+        def run(self, _stop: Stop) -> None:
+            raise BaseException("panicked")  # noqa: TRY002  (as pyo3's PanicException is one)
+
+    ended = list[bool]()
+    with serve.working(cast(Any, Panicking()), lambda: ended.append(True)) as failures:
+        pass
+    assert ([str(one) for one in failures], ended) == (["panicked"], [True])
 
 
 def test_who_is_away_is_waited_for_and_who_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:

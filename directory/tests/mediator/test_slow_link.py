@@ -290,11 +290,13 @@ def test_what_kafka_forgot_before_a_group_read_it_is_named_and_counted(
 
 @pytest.mark.proof
 def test_what_kafka_has_forgotten_comes_from_the_archive(
-    fresh_broker: Broker, serving: Any, tmp_path: Path
+    fresh_broker: Broker, serving: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 50 that are owed the archive has 29, Kafka 10; nobody has 10, which are named; one held no
-    alert.  So it is of a group that stopped at 10, and read nothing of them before they went.
-    While the archive is away, what Kafka has comes, and nothing expires."""
+    """Of 50 that are owed the archive has 29, in pages of one, Kafka 10; nobody has 10, which are
+    named; one held no alert.  So it is of a group that stopped at 10, and read nothing of them
+    before they went.  While the archive is away, what Kafka has comes, and nothing expires."""
+    monkeypatch.setattr("nightwire.archive.serving.PAGE_BYTES", 1)
+    monkeypatch.setattr("nightwire.archive.asking.survey_tables.PORTION", 1)
     kafka, owes, stopped = fresh_broker.bootstrap, group(), group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
     archived = [offset for offset in range(30) if offset != 15]  # a transaction's marker

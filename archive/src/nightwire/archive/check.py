@@ -1,6 +1,7 @@
 """Whether archive and topic are the same: record by record, by ranges of offsets."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,16 +10,23 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.asking import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
+from nightwire.archive.writing import OURS, index_rows
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 from nightwire.schemas import SchemaError
 
 RANGE = 1000
 """Offsets that are compared at once."""
+INDEX_RANGE = 50_000
+"""Offsets whose rows are compared with the index at once: it is read whole for each."""
+ALL = 1 << 40
+"""Rows at once: those of a range come together."""
+ENTRY = ("kind", "key", "partition", "offset")
+"""What makes a row of the index."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What was found of a range of offsets, or of a partition.
+    """What was found of a partition.
 
     Attributes:
         partition: Its number.
@@ -29,6 +37,7 @@ class Compared:
         doubled: How many it has more than once, whole or as a row.
         different: How many differ in value, key or time.
         unreadable: How many are no alerts: whole they are kept, without a row.
+        index: How many rows the index lacks, or has too many, of the alerts' rows.
         waiting: How many records are not archived yet.
     """
 
@@ -40,12 +49,13 @@ class Compared:
     doubled: int = 0
     different: int = 0
     unreadable: int = 0
+    index: int = 0
     waiting: int = 0
 
     @property
     def same(self) -> bool:
         """Whether archive and topic agree."""
-        return not (self.missing or self.doubled or self.different)
+        return not (self.missing or self.doubled or self.different or self.index)
 
 
 def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]:
@@ -66,14 +76,19 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
         for number, level in ends.items():
             low, high = watermarks(reader, tables.topic, number)
             end = max(low, min(level, high))
-            found = [
-                _compared(reader, archive, survey, number, range(first, min(first + RANGE, end)))
-                for first in range(low, end, RANGE)
-            ]
-            behind = _records(reader, (tables.topic, number), range(end, high))
-            yield _summed(found, Compared(number, low, end - 1, waiting=sum(1 for _ in behind)))
+            found = Counter[str]()
+            for wanted in _portions(range(low, end), RANGE):
+                found.update(_compared(reader, archive, survey, number, wanted))
+            for wanted in _portions(range(low, end), INDEX_RANGE):
+                found["index"] += _index_errors(archive, survey, number, wanted)
+            found["waiting"] = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
+            yield Compared(number, low, end - 1, **found)
     finally:
         reader.close()
+
+
+def _portions(whole: range, size: int) -> Iterator[range]:
+    return (range(first, min(first + size, whole.stop)) for first in whole[::size])
 
 
 def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
@@ -81,7 +96,8 @@ def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
     return min(Table(archive.place, survey, kind).position(source) or 0 for kind in (PACKETS, INDEX, ALERTS))
 
 
-def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> Compared:
+def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> dict[str, int]:
+    """Return what was found of a range of offsets, by the names of `Compared`."""
     tables = archive.of(survey)
     ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}
     kept = list(tables.records(number, wanted.start, wanted.stop))
@@ -89,16 +105,29 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
     found = {one.offset: one for one in kept}
     rowless = found.keys() - set(rows)
     unreadable = sum(not _is_alert(archive, found[at]) for at in rowless)
-    return Compared(
-        number,
-        wanted.start,
-        wanted.stop - 1,
-        records=len(ours),
-        missing=len(ours.keys() - found.keys()) + len(rowless) - unreadable,
-        doubled=len(kept) - len(found) + len(rows) - len(set(rows)),
-        different=sum(found.get(at) != ours.get(at) for at in found),
-        unreadable=unreadable,
-    )
+    return {
+        "records": len(ours),
+        "missing": len(ours.keys() - found.keys()) + len(rowless) - unreadable,
+        "doubled": len(kept) - len(found) + len(rows) - len(set(rows)),
+        "different": sum(found.get(at) != ours.get(at) for at in found),
+        "unreadable": unreadable,
+    }
+
+
+def _index_errors(archive: Archive, survey: str, number: int, wanted: range) -> int:
+    """Return how many rows of the index are missing, or too many, of a range of offsets."""
+    alerts, index = (Table(archive.place, survey, kind) for kind in (ALERTS, INDEX))
+    asked = number, wanted.start, wanted.stop, ALL
+    due = _entries(map(index_rows, alerts.between(*asked, OURS)))
+    there = _entries(index.between(*asked, ENTRY))
+    return ((due - there) + (there - due)).total()
+
+
+def _entries(tables: Iterable[Any]) -> Counter[tuple[Any, ...]]:
+    found = Counter[tuple[Any, ...]]()
+    for rows in tables:
+        found.update(zip(*(rows.column(name).to_pylist() for name in ENTRY), strict=True))
+    return found
 
 
 def _is_alert(archive: Archive, record: WholeRecord) -> bool:
@@ -113,11 +142,3 @@ def _records(reader: Consumer, partition: TopicPartition, wanted: range) -> Iter
     if wanted:
         reader.assign([TopicPartitionOffset(*partition, wanted.start)])
         yield from map(record_of, read_until(reader, {partition: wanted.stop}))
-
-
-def _summed(ranges: Sequence[Compared], whole: Compared) -> Compared:
-    sums: dict[str, Any] = {
-        name: sum(getattr(one, name) for one in ranges)
-        for name in ("records", "missing", "doubled", "different", "unreadable")
-    }
-    return Compared(whole.partition, whole.first, whole.last, waiting=whole.waiting, **sums)

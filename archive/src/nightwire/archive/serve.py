@@ -187,10 +187,6 @@ class LastingDrain:
         """Whether Kafka and the store let it archive: it does not wait to begin anew."""
         return self._drain is not None
 
-    def value(self, at: int) -> float:
-        """Return one value of `shown`."""
-        return self.shown[at]
-
     @property
     def shown(self) -> Sequence[float]:
         """The values of `GAUGES`."""
@@ -203,14 +199,14 @@ class LastingDrain:
 
 
 @contextmanager
-def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[Exception]]:
+def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[BaseException]]:
     """Run *drain* in a thread within the block; yield why it ended by itself, after *on_end*."""
-    stop, failures = Stop(), list[Exception]()
+    stop, failures = Stop(), list[BaseException]()
 
     def work() -> None:
         try:
             drain.run(stop)
-        except Exception as error:  # noqa: BLE001  (raised by the process's own thread)
+        except BaseException as error:  # noqa: BLE001  (raised by the process's own thread; Rust's panics too)
             failures.append(error)
             on_end()
 
@@ -250,7 +246,7 @@ def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
 def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> None:
     """Let Prometheus see what is archived, and whether it is seen to."""
     for at, (name, text) in enumerate(GAUGES.items()):
-        Gauge(name, text, registry=registry).set_function(partial(drain.value, at))
+        Gauge(name, text, registry=registry).set_function(partial(lambda at: drain.shown[at], at))
     failed = "Tables that the last upkeep could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
         lambda: len(upkeep.failed)

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from nightwire.archive.asking.cone import Cone
 from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
@@ -20,7 +20,7 @@ CHOSEN: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
 """Columns of an answer, where no others are asked for."""
 
 
-class Archive:
+class Archive(AbstractContextManager["Archive"]):
     """Reads an archive; while others write it, too.  Safe to share between threads.
 
     Args:
@@ -37,12 +37,7 @@ class Archive:
         self._schemas = KeptSchemas(self.place)
         self._decoder = AlertDecoder(self._schemas)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -134,13 +129,9 @@ class Archive:
         return self._engine.answer(sql, limit=limit)
 
     def query_apart(self, sql: str, *, most: int, limit: float, most_bytes: int) -> Any:
-        """Return the same of a stranger's SELECT: by a process that is killed where it must be.
+        """Return the same of a stranger's SELECT, bounded as `Engine.answer` says.
 
-        Args:
-            sql: DuckDB's.
-            most: Most rows.
-            limit: Longest time. [s]
-            most_bytes: Most that the rows take in memory. [byte]
+        By a process that is killed where it must be.
 
         Raises:
             QuestionError: It cannot be answered; the message names what and where.

@@ -62,7 +62,7 @@ class Engine:
                 raise StorageError(f"{view}: {error}") from error
             self.views = self.views | {view: rows}
 
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Any:
+    def rows(self, sql: str) -> Any:
         """Return the answer to a question of ours, an Arrow table.
 
         Raises:
@@ -71,7 +71,7 @@ class Engine:
         """
         with self._connection.cursor() as cursor:
             try:
-                return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+                return cursor.sql(sql).to_arrow_table()
             except duckdb.BinderException as error:
                 raise QuestionError(str(error)) from error
             except duckdb.Error as error:

@@ -133,9 +133,6 @@ def flat(table: Any) -> Any:
     return table
 
 
-Form = tuple[str, Callable[[Any], bytes]]
-
-
 def _refusing(form: str, make: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     """Return *make*, which says so where *form* cannot hold what somebody selected."""
 
@@ -148,14 +145,13 @@ def _refusing(form: str, make: Callable[[Any], bytes]) -> Callable[[Any], bytes]
     return made
 
 
-MAKERS: Mapping[str, Form] = {
-    "json": ("application/json", as_json),
-    "csv": ("text/csv", as_csv),
-    "parquet": ("application/vnd.apache.parquet", as_parquet),
-    "arrow": ("application/vnd.apache.arrow.stream", as_arrow),
-    "votable": ("application/x-votable+xml", as_votable),
+FORMS: Mapping[str, tuple[str, Callable[[Any], bytes]]] = {
+    "json": ("application/json", _refusing("json", as_json)),
+    "csv": ("text/csv", _refusing("csv", as_csv)),
+    "parquet": ("application/vnd.apache.parquet", _refusing("parquet", as_parquet)),
+    "arrow": ("application/vnd.apache.arrow.stream", _refusing("arrow", as_arrow)),
+    "votable": ("application/x-votable+xml", _refusing("votable", as_votable)),
 }
-FORMS: Mapping[str, Form] = {name: (kind, _refusing(name, make)) for name, (kind, make) in MAKERS.items()}
 """Media type of each form, and what makes it of a table."""
 
 

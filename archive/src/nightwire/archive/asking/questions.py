@@ -46,18 +46,17 @@ class Questions:
             self._idle.put(None)
 
     def answer(self, sql: str, views: Mapping[str, str], most: int, limit: float, most_bytes: int) -> Any:
-        """Return the answer to a SELECT, an Arrow table.
+        """Return the answer to a SELECT as `Engine.answer` does.
 
         Args:
             sql: One SELECT.
             views: What it may ask for by name: each a `source`.
-            most: Most rows.
-            limit: Longest time. [s]
-            most_bytes: Most that the rows take in memory. [byte]
+            most: As the others, a bound of `Engine.answer`.
+            limit: Its process is killed soon after. [s]
+            most_bytes: In memory. [byte]
 
         Raises:
-            QuestionError: It is another statement, wrong, writes, or takes too long or much.
-            StorageError: A file is not there, or the store does not answer.
+            ArchiveError: Those of `Engine.answer`.
             BusyError: Too many ask.
         """
         try:

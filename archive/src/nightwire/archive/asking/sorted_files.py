@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ class SortedFiles:
             with self._opened(file, self._groups(file, column).metadata) as opened:
                 table = opened.read_row_groups(places, names, use_threads=False)
         values = table.column(column)
-        within = _any([_between(values, *one) for one in ranges])
+        within = reduce(pc.or_, [_between(values, *one) for one in ranges])
         at = pc.indices_nonzero(within)
         if len(at) and (first := at[0].as_py()) + len(at) - 1 == at[-1].as_py():
             return table.slice(first, len(at))  # nothing is copied
@@ -126,11 +126,3 @@ def _between(values: Any, low: Any, high: Any) -> Any:
     if low == high:
         return pc.equal(values, low)
     return pc.and_(pc.less_equal(values, high), pc.greater_equal(values, low))
-
-
-def _any(masks: Sequence[Any]) -> Any:
-    """Return where one of *masks* holds."""
-    found = masks[0]
-    for one in masks[1:]:
-        found = pc.or_(found, one)
-    return found

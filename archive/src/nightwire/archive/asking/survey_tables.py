@@ -33,6 +33,8 @@ IN_TIME = [("mjd_tai", "ascending"), ("partition", "ascending"), ("offset", "asc
 """The order of answers."""
 FAR = pa.scalar(datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
 """After all times."""
+PORTION = 16
+"""Whole records that are read at once: of the largest, 5 MB."""
 MANY = 1000
 """Pixels that are looked for one by one."""
 FRESH = 1.0
@@ -177,6 +179,21 @@ class SurveyTables:
         rows = rows.add_column(0, "partition", pa.array([number] * len(rows), pa.int32()))
         rows = rows.add_column(0, "day", rows.column("timestamp").cast(pa.date32()))
         return rows.cast(SCHEMA).sort_by("offset")
+
+    def page(self, number: int, begin: int, end: int, most: int) -> tuple[Any, int]:
+        """Return the first whole records of a range of offsets, and where to go on.
+
+        Args:
+            number: Of the partition.
+            begin: The first offset.
+            end: The offset after the last one.
+            most: The portion that reaches so much is the last. [byte]
+        """
+        found, size = [SCHEMA.empty_table()], 0
+        while begin < end and size < most:
+            found.append(self.record_rows(number, begin, after := min(begin + PORTION, end)))
+            size, begin = size + found[-1].nbytes, after
+        return pa.concat_tables(found), begin
 
     def value(self, number: int, offset: int) -> bytes | None:
         """Return the value of one whole record; None where it is not kept."""

@@ -52,6 +52,7 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
     name = f"{dirname(run[0]['path'])}/part-{uuid4()}.zstd.parquet"
     where, plain = f"{root}/{name}", [one for one in shape.schema.names if one != shape.blob]
     parts = [f"{root}/{one['path']}" for one in run]
+    count = 0
     try:
         with ParquetWriter(
             where,
@@ -63,7 +64,8 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
         ) as writer:
             for portion in _portions(files, parts, shape):
                 writer.write_table(portion, row_group_size=2 * shape.group)
-        return _merged(run) | {"path": name, "size_bytes": files.size(where)}
+                count += len(portion)
+        return _merged(run) | {"path": name, "size_bytes": files.size(where), "num_records": count}
     except BaseException:
         with suppress(OSError):
             files.rm_file(where)

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 from confluent_kafka import Message
 
+from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import wire
-from nightwire.schemas.wire import unframe
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 SCHEMA = pa.schema(
@@ -57,19 +57,19 @@ class WholeRecord:
     @property
     def schema_id(self) -> int | None:
         """The id in the wire format; None where the value begins otherwise."""
-        return schema_id_of(self.value)
+        if self.value is None or len(self.value) < wire.HEADER.size or self.value[0]:
+            return None
+        return wire.unframe(self.value)[0]
+
+    @property
+    def source(self) -> TopicPartition:
+        """The partition where it lay."""
+        return self.topic, self.partition
 
     @property
     def place(self) -> str:
         """Where it lay: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
-
-
-def schema_id_of(value: bytes | None) -> int | None:
-    """Return the schema id that *value* begins with; None where it has none."""
-    if value is None or len(value) < wire.HEADER.size or value[0]:
-        return None
-    return unframe(value)[0]
 
 
 def record_of(message: Message) -> WholeRecord:
@@ -107,10 +107,9 @@ def records_in(topic: str, rows: Any) -> Iterator[WholeRecord]:
         yield WholeRecord(topic, row["partition"], row["offset"], time_ms, row["key"], headers, row["value"])
 
 
-def next_offsets(records: Iterable[WholeRecord]) -> dict[tuple[str, int], int]:
+def next_offsets(records: Iterable[WholeRecord]) -> dict[TopicPartition, int]:
     """Return the offset after the last of *records*, for each partition."""
-    found: dict[tuple[str, int], int] = {}
+    found: dict[TopicPartition, int] = {}
     for one in records:
-        source = (one.topic, one.partition)
-        found[source] = max(found.get(source, 0), one.offset + 1)
+        found[one.source] = max(found.get(one.source, 0), one.offset + 1)
     return found

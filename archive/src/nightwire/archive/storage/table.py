@@ -7,6 +7,7 @@ same partition is refused by the table itself.
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -21,8 +22,7 @@ from deltalake import (
     WriterProperties,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from pyarrow import ArrowException
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from nightwire.archive.storage.file_runs import File, runs
 from nightwire.archive.storage.joining import Shape, commit_joined, write_joined
@@ -100,25 +100,46 @@ class Table:
         Raises:
             StorageError: The store does not answer.
         """
-        try:
-            if self._delta is None:
-                self._delta = DeltaTable(self.uri, storage_options=self._place.options)
-            else:
-                self._delta.update_incremental()
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise StorageError(f"{self.uri}: {error}") from error
+        with self._named("not opened"):
+            try:
+                if self._delta is None:
+                    self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+                else:
+                    self._delta.update_incremental()
+            except TableNotFoundError:
+                return None
         return self._delta
 
+    @contextmanager
+    def _named(self, what: str, *passed: type[Exception]) -> Iterator[None]:
+        """Let what Delta and Arrow raise within the block, but *passed*, be a StorageError.
+
+        They raise errors of their own, OSError, ValueError, RuntimeError, and plain Exception.
+        """
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, (ArchiveError, *passed)):
+                raise
+            raise StorageError(f"{self.uri}: {what}: {error}") from error
+
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the next offset of *partition* that the table has not; None for all."""
+        """Return the next offset of *partition* that the table has not; None for all.
+
+        Raises:
+            StorageError: The store does not answer, or the table is gone: it is opened anew next.
+        """
         self.refreshed()
-        return self.known_position(partition)
+        try:
+            return self.known_position(partition)
+        except StorageError:
+            self._delta = None
+            raise
 
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return that offset as it was when the table was looked at last."""
-        return None if self._delta is None else self._delta.transaction_version(application(partition))
+        with self._named("its position is not known"):
+            return None if self._delta is None else self._delta.transaction_version(application(partition))
 
     def between(
         self, number: int, begin: int, end: int, most: int, columns: Sequence[str] | None = None
@@ -137,16 +158,16 @@ class Table:
         """
         if (found := self.refreshed()) is None:
             return
-        try:
+        with self._named("not read"):
             dataset = found.to_pyarrow_dataset()
             rows = dataset.to_table(["offset"], filter=_within(number, begin, end - 1))
-            offsets = rows.column("offset").combine_chunks().sort()
-            for first in range(0, len(offsets), most):
-                some = offsets[first : first + most]
-                wanted = _within(number, some[0].as_py(), some[-1].as_py())
-                yield dataset.to_table(columns and [*columns], filter=wanted).sort_by("offset")
-        except (ArrowException, DeltaError, OSError) as error:
-            raise StorageError(f"{self.uri}: {error}") from error
+        offsets = rows.column("offset").combine_chunks().sort()
+        for first in range(0, len(offsets), most):
+            some = offsets[first : first + most]
+            wanted = _within(number, some[0].as_py(), some[-1].as_py())
+            with self._named("not read"):
+                rows = dataset.to_table(columns and [*columns], filter=wanted).sort_by("offset")
+            yield rows
 
     def count(self, number: int, begin: int, end: int) -> int:
         """Return how many rows there are of a range of offsets of a partition.
@@ -156,10 +177,8 @@ class Table:
         """
         if (found := self.refreshed()) is None:
             return 0
-        try:
+        with self._named("not read"):
             return int(found.to_pyarrow_dataset().count_rows(filter=_within(number, begin, end - 1)))
-        except (ArrowException, DeltaError, OSError) as error:
-            raise StorageError(f"{self.uri}: {error}") from error
 
     @property
     def schema(self) -> Any:
@@ -180,15 +199,16 @@ class Table:
         rows = rows.sort_by(self.kind.sort_by)
         for _ in range(ATTEMPTS):
             try:
-                found = self._delta or self._created(rows.schema)
-                self._check(spans)
-                self._write(found, rows, spans)
+                with self._named("nothing was written", CommitFailedError):
+                    found = self._delta or self._created(rows.schema)
+                    self._check(spans)
+                    self._write(found, rows, spans)
             except CommitFailedError:
                 self.refreshed()
-            except (ArrowException, DeltaError, OSError, RuntimeError) as error:
+            except StorageError:
                 self._delta = None
                 self.refreshed()
-                raise StorageError(f"{self.uri}: nothing was written: {error}") from error
+                raise
             else:
                 return
         raise StorageError(f"{self.uri}: others were before in each of {ATTEMPTS} attempts")
@@ -259,16 +279,17 @@ class Table:
             if not {one["path"] for one in run} <= {*there}:
                 continue  # what went before the commit's version is no conflict to it
             try:
-                self._join(found, run)
+                with self._named("not joined", CommitFailedError):
+                    self._join(found, run)
             except CommitFailedError as error:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
-            except (ArrowException, DeltaError, OSError, RuntimeError) as error:
-                raise StorageError(f"{self.uri}: not joined: {error}") from error
             self.refreshed()
         return before - len(found.file_uris())
 
     def _join(self, found: DeltaTable, run: Sequence[File]) -> None:
-        size, rows = (sum(one[name] for one in run) for name in ("size_bytes", "num_records"))
+        if features := found.protocol().reader_features:  # as of rows that are deleted within a file
+            raise StorageError(f"{self.uri}: not joined: others have switched on {', '.join(features)}")
+        size, rows = (sum(one[name] or 0 for one in run) for name in ("size_bytes", "num_records"))
         group = self._group(size // max(1, rows))
         columns = [field for field in self.schema if field.name not in self.kind.partition_by]
         # whole alerts come in order; to sort them would take them all into memory
@@ -289,12 +310,10 @@ class Table:
         """
         folder, hours = self.kind.partition_by[0], int(spared.total_seconds() // 3600)
         if (found := self.refreshed()) is not None:
-            try:
+            with self._named("nothing was deleted"):
                 if before:
                     found.delete(f"{folder} < '{before[:7] if folder == 'month' else before}'")
                 found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
-            except (DeltaError, OSError, RuntimeError) as error:
-                raise StorageError(f"{self.uri}: nothing was deleted: {error}") from error
 
 
 def application(partition: TopicPartition) -> str:

@@ -75,7 +75,9 @@ def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
     pixels = healpix(columns["ra"], columns["dec"])
     places = {
         "night": nights(columns["mjd_tai"], records.column("timestamp")),
-        "npix": pc.if_else(pc.greater_equal(pixels, 0), _coarse(pixels), NOWHERE),
+        "npix": pc.if_else(
+            pc.greater_equal(pixels, 0), pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER)), NOWHERE
+        ),
         "_healpix_29": pixels,
     }
     origin = {name: records.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
@@ -111,10 +113,6 @@ def healpix(ra: Any, dec: Any) -> Any:
     found = np.full(len(longitude), NOWHERE, np.int64)
     found[known] = pixels_at(longitude[known], latitude[known], ORDER)
     return pa.array(found)
-
-
-def _coarse(pixels: Any) -> Any:
-    return pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER))
 
 
 def nights(mjd: Any, timestamps: Any) -> Any:

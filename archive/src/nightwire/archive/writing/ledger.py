@@ -56,18 +56,15 @@ class Ledger:
         Raises:
             DeliveryError: Kafka does not take them.
         """
-        read, dead = (Counter((one.topic, one.partition) for one in of) for of in (
-            written.records, [written.records[at] for at in written.faults],
-        ))  # fmt: skip
+        read, dead = Counter(one.source for one in written.records), Counter[TopicPartition]()
         for at, reason in written.faults.items():
             self._bury(written.records[at], reason)
+            dead[written.records[at].source] += 1
         for source, (_, end) in written.spans.items():
-            delivered = read[source] - dead[source]
-            self._accounts.count(
-                source, end - 1, read[source], delivered=delivered, dead_lettered=dead[source]
-            )
-        self.archived += sum(read.values())
-        self.dead += sum(dead.values())
+            count, bad = read[source], dead[source]
+            self._accounts.count(source, end - 1, count, delivered=count - bad, dead_lettered=bad)
+        self.archived += read.total()
+        self.dead += dead.total()
         self._write()
 
     def _bury(self, one: WholeRecord, reason: str) -> None:

@@ -6,7 +6,6 @@ state-aware congestion avoidance, and in order.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from nightwire.core.kafka import TopicPartition
 
@@ -27,40 +26,25 @@ class LiveStream:
     waiting: float | None = None
 
 
-class Schedule(Protocol):
-    """Decides when records are taken, and of which partitions."""
+class Schedule:
+    """Decides when records are taken, and of which partitions: all there is, at once."""
 
-    watches: bool
+    watches = False
     """Whether it asks where partitions end, several times a second, and pauses some of them."""
 
     def grant(self, now: float, stream: LiveStream) -> int:
         """Return how much may be taken now. [byte]  0 or less: nothing."""
+        return UNBOUNDED
 
     def took(self, size: int) -> None:
         """Note that *size* [byte] were taken."""
 
     def turn(self, behind: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
         """Return the partitions whose turn it is; *behind*: records that each has left."""
-
-
-class ConstantDrain:
-    """Takes all there is, at once."""
-
-    watches = False
-
-    def grant(self, now: float, stream: LiveStream) -> int:
-        """Return that all may be taken."""
-        return UNBOUNDED
-
-    def took(self, size: int) -> None:
-        """Do nothing."""
-
-    def turn(self, behind: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
-        """Return all partitions."""
         return [*behind]
 
 
-class RateLimit(ConstantDrain):
+class RateLimit(Schedule):
     """Takes so many bytes a second, with a second's worth at once.
 
     Args:
@@ -81,7 +65,7 @@ class RateLimit(ConstantDrain):
         self._left -= size
 
 
-class StateAware(ConstantDrain):
+class StateAware(Schedule):
     """Takes while nobody writes: between the visits of a telescope.
 
     Args:
@@ -100,7 +84,7 @@ class StateAware(ConstantDrain):
         return UNBOUNDED if late or now - stream.moved >= self._quiet else 0
 
 
-class InOrder(ConstantDrain):
+class InOrder(Schedule):
     """Takes one partition after the other, each until nothing of it waits: long runs, few files."""
 
     watches = True
@@ -118,7 +102,7 @@ class InOrder(ConstantDrain):
 
 
 SCHEDULES: Mapping[str, Callable[[int], Schedule]] = {
-    "constant": lambda rate: ConstantDrain(),
+    "constant": lambda rate: Schedule(),
     "rate": RateLimit,
     "state": lambda rate: StateAware(),
     "order": lambda rate: InOrder(),

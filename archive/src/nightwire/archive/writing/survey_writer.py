@@ -32,7 +32,6 @@ from nightwire.schemas import (
     AlertDecoder,
     AlertTable,
     Codec,
-    Columns,
     RegistryAwayError,
     SchemaError,
     wire,
@@ -143,9 +142,7 @@ class SurveyWriter:
 
     def _decoded(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
         """Yield the columns of the whole records that are kept, and the offset after them."""
-        for rows in self.kept(number, begin, end):
-            records = list(records_in(self.topic, rows))
-            alerts, _ = self._rows(records, rows)
+        for records, alerts, _ in self._kept(number, begin, end):
             yield fitted(alerts, self.alerts.schema), records[-1].offset + 1
 
     def _indexed(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
@@ -153,16 +150,19 @@ class SurveyWriter:
         for rows in self.alerts.between(number, begin, end, CHUNK_ROWS, OURS):
             yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
-    def kept(self, number: int, begin: int, end: int) -> Iterator[Any]:
-        """Yield the whole records that are kept of a range of offsets, as tables, in order."""
-        return self.packets.between(number, begin, end, CHUNK)
-
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
         """Yield the kept records of a range of offsets that are no alerts, and why not."""
-        for rows in self.kept(number, begin, end):
-            records = list(records_in(self.topic, rows))
-            for at, reason in self._rows(records, rows)[1].items():
+        for records, _, faults in self._kept(number, begin, end):
+            for at, reason in faults.items():
                 yield records[at], reason
+
+    def _kept(
+        self, number: int, begin: int, end: int
+    ) -> Iterator[tuple[list[WholeRecord], Any, dict[int, str]]]:
+        """Yield the records that are kept of a range of offsets, and what `_rows` says of them."""
+        for rows in self.packets.between(number, begin, end, CHUNK):
+            records = list(records_in(self.topic, rows))
+            yield records, *self._rows(records, rows)
 
     def _rows(self, records: Sequence[WholeRecord], whole: Any) -> tuple[Any, dict[int, str]]:
         """Return the rows of the alerts in *records*, and why others are none."""
@@ -172,14 +172,10 @@ class SurveyWriter:
         for error in columns.faults.values():
             if isinstance(error, RegistryAwayError):
                 raise error
-        rows = self._made(columns, whole)
-        return rows, {at: str(error) for at, error in columns.faults.items()}
-
-    def _made(self, columns: Columns, whole: Any) -> Any:
-        batch = pa.Table.from_batches([columns.batch]).combine_chunks().to_batches()
-        made = batch[0] if batch else columns.batch
         places = whole.select(["partition", "offset", "timestamp", "schema_id"])
-        return alert_rows(made, self._survey, places.take(pa.array(list(columns.rows), pa.int64())))
+        places = places.take(pa.array(list(columns.rows), pa.int64()))
+        rows = alert_rows(columns.batch, self._survey, places)
+        return rows, {at: str(error) for at, error in columns.faults.items()}
 
     def _fields(self, values: Sequence[bytes]) -> list[str]:
         """Return the fields that are columns, of all schemas of *values*."""

@@ -316,11 +316,15 @@ class SlowLinkSession(Session):
         """
         if self._archive is None or not wanted:
             return [], wanted.start
+        found, at, after = list[Message](), -1, wanted.start
         try:
-            return self._archive.records(here, wanted)
+            while at < after < wanted.stop:  # page by page
+                messages, after = self._archive.records(here, range(at := after, wanted.stop))
+                found += messages
         except HTTPError as error:
             self._forgotten[here], self._until = low, time.monotonic() + AGAIN
             raise MissingError(f"the archive gives nothing of {here[0]}: {error}") from error
+        return found, after
 
     def _first_of(self, here: Partition, low: int) -> int:
         """Return the first offset that can be had, where Kafka begins at *low*."""

@@ -1,10 +1,13 @@
 """The archive over HTTP, in pages: by id, object, cone and SQL; whole records; cone search."""
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from prometheus_client import Counter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -13,18 +16,22 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nightwire.archive.asking import FORMS, Archive, BusyError, columns_in, containers, votable_error
-from nightwire.archive.serving.gate import check_reader
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
 from nightwire.schemas import survey as survey_called
-from nightwire.schemas.serving import KafkaAccess, RefusedError, hung_up, object_of, refusal
+from nightwire.schemas.serving import KafkaAccess, RefusedError, asking, hung_up, may, object_of, refusal
+from nightwire.schemas.topics import alerts
 
 PAGE = 1000
 """Rows of a page, where nobody asks for more. [row]"""
 MOST = 50_000
 """Most rows of a page. [row]"""
 MOST_RECORDS = 500
-"""Most whole records at once: of the largest, 150 MB."""
+"""Most whole records at once."""
+PAGE_BYTES = 4 << 20
+"""Size at which a page of whole records ends. [byte]"""
+WHOLE_AT_ONCE = 4
+"""Answers with whole records that are made at the same time; others wait."""
 MOST_BYTES = 64 << 20
 """Most that an answer to SQL takes in memory. [byte]"""
 MOST_LOOKED = 2_000_000
@@ -42,31 +49,38 @@ def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Sta
     """Return the HTTP API of *archive* as an ASGI application; *answered* counts its requests."""
     answers: Mapping[str, Answer] = {
         "/surveys": surveys,
-        "/{survey}/alerts/{id}": alerts_of_id,
+        "/{survey}/alerts/{id}": partial(alerts_of, Archive.get),
         "/{survey}/alerts/{id}/stamps/{stamp}": stamp,
-        "/{survey}/objects/{id}": alerts_of_object,
+        "/{survey}/objects/{id}": partial(alerts_of, Archive.object),
         "/{survey}/objects/{id}/light_curve": light_curve,
         "/{survey}/cone": cone,
         "/{survey}/scs": simple_cone_search,
         "/{survey}/records/{partition:int}": records,
         "/{survey}/records/{partition:int}/first": first_since,
     }
-    serve = partial(_respond, archive, access, answered)
+    serve = partial(_respond, archive, access, answered, asyncio.Semaphore(WHOLE_AT_ONCE))
     routes = [Route(path, partial(serve, answer)) for path, answer in answers.items()]
     routes.insert(0, Route("/query", partial(serve, query), methods=["GET", "POST"]))
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
 
 
 async def _respond(
-    archive: Archive, access: KafkaAccess, answered: Counter, answer: Answer, http: Request
+    archive: Archive,
+    access: KafkaAccess,
+    answered: Counter,
+    turns: asyncio.Semaphore,
+    answer: Answer,
+    http: Request,
 ) -> Response:
     try:
         named = http.path_params.get("survey")
         whose = [named] if named else await run_in_threadpool(lambda: archive.surveys)
-        await check_reader(access, http, whose)
+        await _check_reader(access, http, whose)
         if http.method == "POST":
             http.state.said = await object_of(http, MAX_BODY)
-        response = await run_in_threadpool(_answered, archive, answer, http)
+        is_whole = answer is records or http.query_params.get("as") == "avro"
+        async with turns if is_whole else nullcontext():
+            response = await run_in_threadpool(_answered, archive, answer, http)
     except RefusedError as error:
         response = refusal(error.status, str(error))
     except (StorageError, BusyError, OSError) as error:
@@ -76,6 +90,21 @@ async def _respond(
     response.headers["Cache-Control"] = "no-store"
     answered.labels(http.scope["route"].path, str(response.status_code)).inc()
     return response
+
+
+async def _check_reader(access: KafkaAccess, http: Request, surveys: Sequence[str]) -> None:
+    """Do nothing for who may read the alerts of all *surveys*, or where Kafka asks nobody.
+
+    Raises:
+        RefusedError: Nobody is named, the password is wrong, or there is no right.
+    """
+    if (login := asking(access, http)) is None:
+        return
+    if not surveys:
+        await may(access, login, AclOperation.DESCRIBE)  # who says a wrong password is told so here, too
+    for survey in surveys:
+        if not await may(access, login, AclOperation.READ, alerts(survey)):
+            raise RefusedError(403, f"{login.name} has no right to read {alerts(survey)}")
 
 
 def _answered(archive: Archive, answer: Answer, http: Request) -> Response:
@@ -88,12 +117,20 @@ def surveys(archive: Archive, _http: Request) -> Response:
     return JSONResponse(archive.surveys)
 
 
-def alerts_of_id(archive: Archive, http: Request) -> Any:
-    """Answer with the alerts of an id; ``?as=avro``: whole, with their stamps."""
+def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
+    """Answer with the alerts of an id, or of an object; ``?as=avro``: whole, with their stamps."""
     survey, name = http.path_params["survey"], http.path_params["id"]
-    return _whole_or_rows(
-        archive, http, archive.get(name, survey, columns_in(http.query_params.get("columns")))
-    )
+    found = find(archive, name, survey, columns_in(http.query_params.get("columns")))
+    if not len(found):
+        raise RefusedError(404, f"no alert of {name} is archived")
+    if http.query_params.get("as") != "avro":
+        return found
+    made = containers(archive.whole_of(_rows(http, found), survey), archive.decode)
+    if not made:
+        raise RefusedError(404, "these alerts are no longer kept whole")
+    if len(made) > 1:
+        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
+    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
 
 
 def stamp(archive: Archive, http: Request) -> Response:
@@ -109,26 +146,6 @@ def stamp(archive: Archive, http: Request) -> Response:
     except StampError as error:
         raise RefusedError(422, str(error)) from error
     return Response(body, media_type=media_type)
-
-
-def alerts_of_object(archive: Archive, http: Request) -> Any:
-    """Answer with the alerts of an object."""
-    survey, name = http.path_params["survey"], http.path_params["id"]
-    found = archive.object(name, survey, columns_in(http.query_params.get("columns")))
-    return _whole_or_rows(archive, http, found)
-
-
-def _whole_or_rows(archive: Archive, http: Request, found: Any) -> Any:
-    if not len(found):
-        raise RefusedError(404, f"no alert of {http.path_params['id']} is archived")
-    if http.query_params.get("as") != "avro":
-        return found
-    made = containers(archive.whole_of(_rows(http, found), http.path_params["survey"]), archive.decode)
-    if not made:
-        raise RefusedError(404, "these alerts are no longer kept whole")
-    if len(made) > 1:
-        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
-    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
 
 
 def light_curve(archive: Archive, http: Request) -> Any:
@@ -167,7 +184,7 @@ def query(archive: Archive, http: Request) -> Any:
 
 
 def records(archive: Archive, http: Request) -> Response:
-    """Answer ``?from=&until=`` with whole records of these offsets, as a stream of Arrow.
+    """Answer ``?from=&until=`` with the first whole records of these offsets, a stream of Arrow.
 
     The header ``Next-Offset`` says where to go on: at *from* itself where the archive ends there.
     """
@@ -175,9 +192,9 @@ def records(archive: Archive, http: Request) -> Response:
     most = min(_whole_number(http, "limit", MOST_RECORDS), MOST_RECORDS)
     tables, number = archive.of(http.path_params["survey"]), http.path_params["partition"]
     end = max(begin, min(end, begin + most, tables.position(number)))
+    rows, after = tables.page(number, begin, end, PAGE_BYTES)
     media_type, make = FORMS["arrow"]
-    body = make(tables.record_rows(number, begin, end))
-    return Response(body, media_type=media_type, headers={"Next-Offset": str(end)})
+    return Response(make(rows), media_type=media_type, headers={"Next-Offset": str(after)})
 
 
 def first_since(archive: Archive, http: Request) -> Response:
