@@ -87,12 +87,12 @@ FIRST_BATCH = """
 import sys
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.language import Condition
-from nightwire.flows import worker
+from nightwire.flows import serve
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-worker.enter = sys.exit  # before Kafka is asked
+serve.enter = sys.exit  # before Kafka is asked
 try:
-    worker.serve(worker.WorkerSettings(Endpoints(""), "one"))
+    serve.serve(serve.WorkerSettings(Endpoints(""), "one"))
 except SystemExit:
     known = {*sys.modules}
 said = Condition("snr > 20", "sim").judge([bytes.fromhex(sys.argv[1])], AlertDecoder(SchemaRegistry(None)))

@@ -215,9 +215,10 @@ def serve(
       nightwire flow serve --name mountain
     """
     from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.serve import default_name
+    from nightwire.flows.serve import serve as run
     from nightwire.flows.terminals import Limits
-    from nightwire.flows.worker import WorkerSettings, default_name
-    from nightwire.flows.worker import serve as run
+    from nightwire.flows.worker import WorkerSettings
 
     where, limits = find_endpoints(bootstrap, registry), Limits(allow_inside, files)
     run(WorkerSettings(where, name or default_name(), limits, takeover, metrics_port))
