@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -66,18 +66,12 @@ class WorkerMetrics(Collector):
         yield from (problem, retries, early)
 
 
-@contextmanager
-def page(worker: Worker, port: int) -> Iterator[None]:
-    """Show metrics within the block, where *port* is not 0."""
+def _page(worker: Worker, port: int) -> MetricsPage:
     registry = CollectorRegistry()
     registry.register(WorkerMetrics(worker))
-    shown = MetricsPage(registry, port=port)
-    if port:
-        shown.start()
-    try:
-        yield
-    finally:
-        shown.stop()
+    page = MetricsPage(registry, port=port)
+    page.start()
+    return page
 
 
 def default_name() -> str:
@@ -114,7 +108,8 @@ def serve(asked: WorkerSettings) -> None:
         worker, teller = Worker(asked, registry, read_rights(kafka)), Teller(kafka, asked.name)
         exits.callback(teller.close)
         exits.callback(worker.leave)
-        exits.enter_context(page(worker, asked.metrics_port))
+        if asked.metrics_port:
+            exits.callback(_page(worker, asked.metrics_port).stop)
         log.info("worker %s", asked.name)
         while not stop.is_set():
             worker.follow_rights()

@@ -261,11 +261,11 @@ class Worker:
         )  # fmt: skip
         parts: dict[Place, Plan | Way] = {at: one for at in ours if (one := made(at)).topics}
         known = {"owner": "" if operator else record.made_by}
-        for one in flow.stones.values():
-            if one.about.outside and one.at in ours:
-                more = {**known, "survey": types[one.inputs[0]].survey}
-                kind = "/bridge" if one.kind == "bridge" else ""
-                parts[f"/{one.name}{kind}"] = flow, replace(one, options={**one.options, **more})
+        for way in flow.stones.values():
+            if way.about.outside and way.at in ours:
+                more = {**known, "survey": types[way.inputs[0]].survey}
+                kind = "/bridge" if way.kind == "bridge" else ""
+                parts[f"/{way.name}{kind}"] = flow, replace(way, options={**way.options, **more})
         return parts
 
     @cached_property
@@ -276,10 +276,10 @@ class Worker:
         """Run *plans* of flow *name*, and no other part of it."""
         parts = self.hosted[name].parts
         for place in parts.keys() - plans.keys():
-            part = parts.pop(place)
-            part.leave()
+            gone = parts.pop(place)
+            gone.leave()
             if any(place.split("/")[1:2] == [stone] for plan in plans.values() for stone in _stones(plan)):
-                part.join(10)  # another kind of stone goes on with its queue
+                gone.join(10)  # another kind of stone goes on with its queue
             log.info("flow %s: part %r left", name, place)
         for place, plan in plans.items():
             if (part := parts.get(place)) is None:
