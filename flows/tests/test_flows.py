@@ -241,6 +241,10 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = tmp_path / "flow.toml"
     file.write_text(site.text(out(site, "nowhere")))
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
+    keep = "def keep(alert):\n    return bool(str(alert.ra))\n"
+    few = f'[stones.few]\nkind = "filter"\nfrom = "sky"\npython = {json.dumps(keep)}\n'
+    file.write_text(site.text(few + out(site, "few")))
+    assert "few: judged row by row, which is slower, because of" in said("check", str(file))
     file.write_text(site.text(out(site, "sky")))
     assert f"out: topic {site.out}" in said("check", str(file))
     with monkeypatch.context() as full:

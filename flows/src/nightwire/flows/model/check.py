@@ -22,6 +22,8 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
 FIELD = re.compile(r"[\w.]+")
 LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
+MADE = {(WINDOWS, ""), (JOINS, "")}
+"""What may end in one place, as it says itself what it is."""
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
 """Topics that are no flow's to write."""
@@ -168,7 +170,8 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
         return
     if stone.kind == "join" and not any(one.kind == ALERTS for one in given):
         yield f"line {line}: stone {stone.name}: a join wants alerts, and returns beside them or none"
-    if len(kinds := {(one.kind if stone.kind != "join" else ALERTS, one.survey) for one in given}) > 1:
+    kinds = {(one.kind if stone.kind != "join" else ALERTS, one.survey) for one in given}
+    if len(kinds) > 1 and not (stone.about.terminal and kinds <= MADE):
         names = ", ".join(sorted(f"{kind} of {survey or 'no survey'}" for kind, survey in kinds))
         yield f"line {line}: stone {stone.name}: {names} do not go together"
         return
