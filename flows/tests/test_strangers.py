@@ -20,7 +20,7 @@ from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
 from nightwire.flows.engine.bridge import crossed
-from nightwire.flows.engine.events import Event, Origin, event_of
+from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
@@ -89,9 +89,9 @@ def test_a_window_reads_the_field_that_its_check_found() -> None:
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     """It is no fault of the alert's, and counts for nothing: told by what is missing."""
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    [(lacking, why)] = made.lacking
+    [(lacking, why)] = made.faults
     named = {"midpointMjdTai": "no mjd_tai", "psfFlux": "no diaSource.psfFlux"}[field]
-    assert (lacking.at, why, made.faults) == (1, named, [])
+    assert (lacking.at, why, isinstance(why, Lacking)) == (1, named, True)
     assert len(made.passed[""]) == 2
 
 

@@ -127,7 +127,7 @@ class JoinRunner(Keeper[Held]):
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
-                outcome.refuse(event, found)
+                outcome.faults.append((event, found))
                 continue
             if (length := len(json.dumps(found))) > self._longest:
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"

@@ -48,10 +48,8 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
             return Webhook(given["url"], Outside(limits.inside), template=given["text"])
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
-            texts = {"subject": given.get("subject"), "template": given.get("text")}
-            return Mail(
-                to, owner=given.get("owner", ""), **{name: text for name, text in texts.items() if text}
-            )
+            subject = given.get("subject") or Mail.subject
+            return Mail(to, subject, given.get("text", ""), given.get("owner", ""))
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 
