@@ -260,10 +260,9 @@ class Worker:
             types=types, topics=topics, registry=self.registry, owner=record.made_by,
         )  # fmt: skip
         parts: dict[Place, Plan | Way] = {at: one for at in ours if (one := made(at)).topics}
-        known = {"owner": "" if operator else record.made_by}
         for way in flow.stones.values():
             if way.about.outside and way.at in ours:
-                more = {**known, "survey": types[way.inputs[0]].survey}
+                more = {"owner": "" if operator else record.made_by, "survey": types[way.inputs[0]].survey}
                 kind = "/bridge" if way.kind == "bridge" else ""
                 parts[f"/{way.name}{kind}"] = flow, replace(way, options={**way.options, **more})
         return parts
