@@ -166,6 +166,8 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     until(lambda: worker.follow({"a": (eves, 1)}) or problems(worker), "no problem")
     assert problems(worker) == {"a": "eve may not read filter.ann.x"}
     assert worker.hosted["a"].parts == {}
+    worker.tidy({"a": (eves, 2)})  # of what was not tried yet nothing is said
+    assert worker.found() == {("a", ""): (1, "eve may not read filter.ann.x")}
 
 
 MAIL = '[stones.m]\nkind = "email"\nfrom = "s"\nto = {to}\n'

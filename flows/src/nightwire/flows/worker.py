@@ -222,14 +222,13 @@ class Worker:
 
     def found(self) -> dict[tuple[str, str], tuple[int, str]]:
         """Return by flow and stone what does not run as it should: the flow's version, and why."""
-        said: dict[tuple[str, str], str] = {}
+        said: dict[tuple[str, str], tuple[int, str]] = {}
         for name, one in self.hosted.copy().items():
-            said[name, ""] = one.problem
+            said[name, ""] = one.tried[0], one.problem
             for place, part in one.parts.copy().items():
                 stone = "what runs in Kafka" if isinstance(part, PartRunner) else place.split("/")[1]
-                said[name, stone] = part.problem
-        versions = {name: version for name, (_, version) in self._flows.items()}
-        return {at: (versions[at[0]], why) for at, why in said.items() if why and at[0] in versions}
+                said[name, stone] = self._flows.get(name, NONE)[1], part.problem
+        return {at: told for at, told in said.items() if told[1] and at[0] in self._flows}
 
     def leave(self) -> None:
         """End all parts, each with its batch."""
