@@ -17,7 +17,8 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.cli import main
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.stats import Metrics as FilterMetrics
-from nightwire.flows.worker import Worker, WorkerMetrics, WorkerSettings
+from nightwire.flows.serve import WorkerMetrics
+from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.gateway.status.metrics import GatewayMetrics
 from nightwire.monitoring.config import rules
 from nightwire.monitoring.dashboards import ALL, queries

@@ -113,7 +113,14 @@ ORDER = {
         "serve",
         "commands",
     ],
-    "flows": ["model", "drawing lanes log problems terminals", "engine", "worker", "commands"],
+    "flows": [
+        "model",
+        "drawing lanes log problems terminals",
+        "engine rights",
+        "worker",
+        "serve",
+        "commands",
+    ],
     "portal": [
         "account matches model pictures",
         "archive filters gate skymaps",

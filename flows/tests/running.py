@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, Message, TopicPartition
 
 from nightwire.core.kafka import Writer, consumer, headers_of, producer, read_to_end
+from nightwire.flows.worker import Worker
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
 from tests._waiting import until
@@ -37,6 +38,11 @@ def worker(log: Path, bootstrap: str, name: str, *more: str) -> Iterator[subproc
 def wait_for(holds: Callable[[], bool], log: Path | None = None) -> None:
     """Wait until *holds* returns true."""
     until(holds, log.read_text if log else "it never did", PATIENCE, tick=0.2)
+
+
+def problems(one: Worker) -> dict[str, str]:
+    """Return why flows do not run as they should, by name."""
+    return {name: flow.problem for name, flow in one.hosted.copy().items() if flow.problem}
 
 
 def alert(number: int, **source: Any) -> bytes:

@@ -87,12 +87,12 @@ FIRST_BATCH = """
 import sys
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.language import Condition
-from nightwire.flows import worker
+from nightwire.flows import serve
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-worker.enter = sys.exit  # before Kafka is asked
+serve.enter = sys.exit  # before Kafka is asked
 try:
-    worker.serve(worker.WorkerSettings(Endpoints(""), "one"))
+    serve.serve(serve.WorkerSettings(Endpoints(""), "one"))
 except SystemExit:
     known = {*sys.modules}
 said = Condition("snr > 20", "sim").judge([bytes.fromhex(sys.argv[1])], AlertDecoder(SchemaRegistry(None)))
@@ -241,6 +241,10 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = tmp_path / "flow.toml"
     file.write_text(site.text(out(site, "nowhere")))
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
+    keep = "def keep(alert):\n    return bool(str(alert.ra))\n"
+    few = f'[stones.few]\nkind = "filter"\nfrom = "sky"\npython = {json.dumps(keep)}\n'
+    file.write_text(site.text(few + out(site, "few")))
+    assert "few: judged row by row, which is slower, because of" in said("check", str(file))
     file.write_text(site.text(out(site, "sky")))
     assert f"out: topic {site.out}" in said("check", str(file))
     with monkeypatch.context() as full:

@@ -226,6 +226,16 @@ def test_what_does_not_fit_is_refused_with_its_line(old: str, new: str, why: str
     assert any(one.startswith(why) for one in reasons(TEXT.replace(old, new, 1)))
 
 
+def test_what_windows_and_joins_say_may_end_in_one_place() -> None:
+    """Alerts beside it do not, nor may two surveys': who reads there would be at a loss."""
+    text = TEXT.replace(WEBHOOK, JOINED.strip()).replace('["bands.g", "bands.else"]', '["often", "hook"]')
+    assert {one.kind for one in check(parse(text), TOPICS, schemas).values()} >= {
+        "what windows say", "what joins say",
+    }  # fmt: skip
+    [why] = reasons(text.replace('["often", "hook"]', '["often", "small"]'))
+    assert "alerts of sim and what windows say of no survey do not go together" in why.replace(",", " and")
+
+
 def test_a_function_is_no_place_for_keys() -> None:
     text = TEXT.replace('where = "snr > 5"', PYTHON.format(rest=""))
     assert check(parse(text), TOPICS, schemas)[Edge("few")].survey == "sim"

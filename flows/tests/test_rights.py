@@ -12,7 +12,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from flows.tests.running import alert
+from flows.tests.running import alert, problems
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.cli.notify import mail_doubt
@@ -20,17 +20,10 @@ from nightwire.flows.engine import compile_part
 from nightwire.flows.engine.events import Event, Origin
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
+from nightwire.flows.rights import MOST_STONES, MOST_TOPICS, check_topics, missing_rights
+from nightwire.flows.serve import told_of_limits
 from nightwire.flows.terminals import Limits
-from nightwire.flows.worker import (
-    MOST_STONES,
-    MOST_TOPICS,
-    Worker,
-    WorkerSettings,
-    _check_topics,
-    _needed,
-    missing_rights,
-    told_of_limits,
-)
+from nightwire.flows.worker import Worker, WorkerSettings, needed_topics
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
 from tests._waiting import until
 
@@ -95,7 +88,7 @@ def test_what_stones_make_is_registered_for_topics_that_are_there() -> None:
     plan = compile_part(flow, 1, "", types=types, topics=[], registry=subjects)
     plan.runners["small"].run([Event(alert(1), None, Origin("alerts.sim", 0, 1))])
     assert {one.removesuffix("-value") for one in subjects.asked} == {"flow-state.a"}
-    assert "flow-state.a" in _needed(flow)
+    assert "flow-state.a" in needed_topics(flow)
 
 
 def right(operation: AclOperation, topic: str) -> AclBinding:
@@ -170,9 +163,11 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
     text = FLOW.format(source="filter.ann.x", output="broker.eve.x")
     eves = FlowRecord("a", text, False, "eve", datetime.now(UTC))
-    until(lambda: worker.follow({"a": (eves, 1)}) or worker.problems, "no problem")
-    assert worker.problems == {"a": "eve may not read filter.ann.x"}
-    assert worker.by_flow() == {"a": []}
+    until(lambda: worker.follow({"a": (eves, 1)}) or problems(worker), "no problem")
+    assert problems(worker) == {"a": "eve may not read filter.ann.x"}
+    assert worker.hosted["a"].parts == {}
+    worker.tidy({"a": (eves, 2)})  # of what was not tried yet nothing is said
+    assert worker.found() == {("a", ""): (1, "eve may not read filter.ann.x")}
 
 
 MAIL = '[stones.m]\nkind = "email"\nfrom = "s"\nto = {to}\n'
@@ -207,9 +202,9 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
 
 def test_flows_of_an_owner_make_so_many_topics() -> None:
     topics = [f"broker.eve.t{number}" for number in range(MOST_TOPICS)] + ["broker.evelyn.x"]
-    _check_topics("eve", topics)
+    check_topics("eve", topics)
     with pytest.raises(FlowError, match="more than 100 topics"):
-        _check_topics("eve", [*topics, "broker.eve.more"])
+        check_topics("eve", [*topics, "broker.eve.more"])
 
 
 SECRETS = """

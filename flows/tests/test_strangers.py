@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from confluent_kafka import Message, TopicPartition
 
-from flows.tests.running import alert
+from flows.tests.running import alert, problems
 from nightwire.core.access import ReadRights
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
@@ -20,7 +20,7 @@ from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
 from nightwire.flows.engine.bridge import crossed
-from nightwire.flows.engine.events import Event, Origin, event_of
+from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, Session
 from nightwire.flows.engine.past import Past
@@ -28,7 +28,7 @@ from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contain
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, compiled, parse
-from nightwire.flows.worker import Worker, WorkerSettings
+from nightwire.flows.worker import Hosted, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from tests._waiting import until
 
@@ -89,9 +89,9 @@ def test_a_window_reads_the_field_that_its_check_found() -> None:
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     """It is no fault of the alert's, and counts for nothing: told by what is missing."""
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    [(lacking, why)] = made.lacking
+    [(lacking, why)] = made.faults
     named = {"midpointMjdTai": "no mjd_tai", "psfFlux": "no diaSource.psfFlux"}[field]
-    assert (lacking.at, why, made.faults) == (1, named, [])
+    assert (lacking.at, why, isinstance(why, Lacking)) == (1, named, True)
     assert len(made.passed[""]) == 2
 
 
@@ -239,8 +239,8 @@ def test_a_function_that_is_stopped_again_and_again_is_not_tried_for_ever(
 def test_a_record_that_is_no_flow_stops_no_worker(text: str, why: str) -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
     eves = FlowRecord("a", text, False, "eve", datetime.now(UTC))
-    until(lambda: worker.follow({"a": (eves, 1)}) or worker.problems, "no problem")
-    assert why in worker.problems["a"]
+    until(lambda: worker.follow({"a": (eves, 1)}) or problems(worker), "no problem")
+    assert why in problems(worker)["a"]
 
 
 def test_nobody_waits_for_anothers_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,10 +268,10 @@ def test_nobody_waits_for_anothers_text(monkeypatch: pytest.MonkeyPatch) -> None
     worker.rights = ReadRights([])
     ended.set()
     until(
-        lambda: worker.follow({one: flows[one] for one in "ac"}) or {*worker.problems} == {*"ac"}, "she may"
+        lambda: worker.follow({one: flows[one] for one in "ac"}) or {*problems(worker)} == {*"ac"}, "she may"
     )
-    assert worker.problems["a"] == "eve may not read x"
-    assert "b" not in worker.problems
+    assert problems(worker)["a"] == "eve may not read x"
+    assert "b" not in problems(worker)
 
 
 def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
@@ -312,7 +312,9 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     flows = {
         one: (FlowRecord(one, text.format(one), one == "c", "ann", datetime.now(UTC)), 1) for one in "abc"
     }
-    worker._versions = {"b": 1, "c": 1}  # "a" is refused, or waits for its owner's other texts
+    worker.hosted = {
+        one: Hosted("ann", 1) for one in "bc"
+    }  # "a" is refused, or waits for its owner's other texts
     for version in range(10):  # that another flow changes all the time holds up nothing
         worker.tidy(flows | {"d": (flows["b"][0], version)})
         if worker._burial.ident:

@@ -57,6 +57,13 @@ def test_what_a_group_that_is_gone_was_owed_is_forgotten() -> None:
     assert int(kept.config["retention.ms"]) > int(settings("voevents").config["retention.ms"])
 
 
+def test_what_a_worker_said_that_was_killed_is_forgotten() -> None:
+    """It says again within minutes what stands; a segment that is written to stays a day more."""
+    kept = settings(topics.FLOW_PROBLEMS)
+    assert kept.config["cleanup.policy"] == "compact,delete"
+    assert kept.config["retention.ms"] == kept.config["segment.ms"] == str(DAY)
+
+
 @pytest.mark.parametrize(
     "topic", ["alerts.lsst", "alerts.new-survey", "voevents", "filter.a.b", "broker.a.b"]
 )

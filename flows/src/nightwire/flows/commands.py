@@ -215,9 +215,10 @@ def serve(
       nightwire flow serve --name mountain
     """
     from nightwire.core.runtime import find_endpoints
+    from nightwire.flows.serve import default_name
+    from nightwire.flows.serve import serve as run
     from nightwire.flows.terminals import Limits
-    from nightwire.flows.worker import WorkerSettings, default_name
-    from nightwire.flows.worker import serve as run
+    from nightwire.flows.worker import WorkerSettings
 
     where, limits = find_endpoints(bootstrap, registry), Limits(allow_inside, files)
     run(WorkerSettings(where, name or default_name(), limits, takeover, metrics_port))
@@ -241,7 +242,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.flows.log import read_flows, readable
-    from nightwire.flows.model import FlowError, parse
+    from nightwire.flows.model import FlowError, compiled, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
 
@@ -251,7 +252,11 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
         topics = [*admin(enter(ends.kafka)).list_topics(timeout=10).topics]
         with SchemaRegistry(ends.schema_registry) as schemas:
             others = readable(record for record, _ in read_flows(ends.kafka).values())
-            check_flow(made, topics, schemas.of_survey, [*others])
+            types = check_flow(made, topics, schemas.of_survey, [*others])
+        for one in made.stones.values():
+            if one.kind == "filter" and (source := one.options.get("python")):
+                said = compiled(source, types[one.inputs[0]].survey).remark_lines
+                click.echo(f"{one.name}: {', '.join(said)}", err=True)
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
     return made

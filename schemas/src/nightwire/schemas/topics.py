@@ -249,6 +249,8 @@ def _compacted(topic: str, table: Mapping[str, object]) -> TopicSettings:
         config["message.timestamp.type"] = "LogAppendTime"
     if topic == OWED:  # a group that was gone for so long has no position, and is owed nothing
         config |= {"cleanup.policy": "compact,delete", "retention.ms": str(90 * DAY)}
+    if topic == FLOW_PROBLEMS:  # of a worker that was killed: others say again what stands
+        config |= {"cleanup.policy": "compact,delete", "retention.ms": str(DAY), "segment.ms": str(DAY)}
     if kept.compression:
         config["compression.type"] = kept.compression
     return TopicSettings(topic, 1, config, kept.replication)

@@ -106,19 +106,13 @@ class Outcome:
 
     Attributes:
         passed: What leaves it, by port.
-        faults: What it could not use, and why.
-        lacking: What has not what it goes by, such as an object, and why.
+        faults: What it could not use, and why; `Lacking` where it has not what a stone goes by.
         state: What it keeps from now on, by key; None: nothing more of it.
     """
 
     passed: dict[str, list[Event]] = field(default_factory=dict)
     faults: list[tuple[Event, str]] = field(default_factory=list)
-    lacking: list[tuple[Event, str]] = field(default_factory=list)
     state: dict[str, bytes | None] = field(default_factory=dict)
-
-    def refuse(self, event: Event, why: str) -> None:
-        """Note why *event* is not used."""
-        (self.lacking if isinstance(why, Lacking) else self.faults).append((event, why))
 
 
 class Runner(Protocol):

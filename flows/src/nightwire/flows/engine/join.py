@@ -112,22 +112,12 @@ class JoinRunner(Keeper[Held]):
             raise ValueError("it is no join's")
         return Held([Past(*one) for one in alerts], [Returned(*one) for one in returned])
 
-    def restore(self, state: Mapping[str, bytes]) -> None:
-        """Hold what *state*, by key, says."""
-        super().restore(state)
-        self._index()
-
-    def adopt(self, other: Keeper[Held]) -> None:
-        """Go on with what *other* held."""
-        super().adopt(other)
-        self._index()
-
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return what is known of the objects; what has none counts for none."""
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
-                outcome.refuse(event, found)
+                outcome.faults.append((event, found))
                 continue
             if (length := len(json.dumps(found))) > self._longest:
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"
@@ -141,8 +131,6 @@ class JoinRunner(Keeper[Held]):
                 said = replace(event, value=value, key=key.encode(), stone=self.stone.name, headers=())
                 outcome.passed[""].append(said)
         outcome.state = self.state(touched)
-        if len(self._objects) > self._most_indexed:
-            self._index()
         return outcome
 
     def _encoded(self, key: str, held: Held) -> bytes:
@@ -153,6 +141,8 @@ class JoinRunner(Keeper[Held]):
 
     def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str, Past | Returned | str]]:
         """Yield the objects of *events* in their order, and what is kept, or why nothing is."""
+        if self.held is not self._indexed or len(self._objects) > self._most_indexed:
+            self._index()
         names = (self._by, "id", "mjd_tai", "band", "flux")
         alerts = [one for one in events if not one.origin.topic.startswith(RETURNS)]
         rows = self.rows(alerts, names) if alerts else iter(())
@@ -166,11 +156,8 @@ class JoinRunner(Keeper[Held]):
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
-            yield (
-                event,
-                str(key),
-                Past(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux)),
-            )
+            kept = Past(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux))
+            yield event, str(key), kept
 
     def _returned(self, event: Event) -> tuple[str, Returned | str]:
         try:
@@ -194,7 +181,8 @@ class JoinRunner(Keeper[Held]):
         return (key, kept) if key else ("", Lacking("returned of no object that is held"))
 
     def _index(self) -> None:
-        """Note whose the alerts are that are held."""
+        """Note whose the alerts are that are held: by now, or instead of others."""
+        self._indexed = self.held
         self._objects = {one.alert: key for key, kept in self.held.items() for one in kept.alerts}
         self._most_indexed = 2 * len(self._objects) + 1000
 

@@ -77,10 +77,15 @@ def drop_leftovers(
     found = leftovers(flows, client.list_topics(timeout=10).topics, names)
     gone = []
     for queue in found:
-        if _is_left(bootstrap, queue) and is_still(queue):
-            client.delete_topics([queue])[queue].result(30)
-            log.info("%s: nobody reads it any more, and all was read: deleted", queue)
-            gone.append(queue)
+        try:
+            if not (_is_dry(bootstrap, queue) and is_still(queue)):
+                continue
+        except KafkaException as error:  # somebody reads it: one such holds up no other
+            log.warning("%s stays: %s", queue, error)
+            continue
+        client.delete_topics([queue])[queue].result(30)
+        log.info("%s: nobody reads it any more, and all was read: deleted", queue)
+        gone.append(queue)
     return gone
 
 
@@ -154,15 +159,6 @@ def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, It
     finally:
         positions.keep(())
         reader.close()
-
-
-def _is_left(bootstrap: str, queue: str) -> bool:
-    """Whether *queue* is dry; not where somebody reads it: one such holds up no other."""
-    try:
-        return _is_dry(bootstrap, queue)
-    except KafkaException as error:
-        log.warning("%s stays: %s", queue, error)
-        return False
 
 
 def _is_dry(bootstrap: str, queue: str) -> bool:

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.filters.delivery import TransformWriter, register_derived
 from nightwire.filters.language import Condition
-from nightwire.flows.engine.events import Event, Outcome, Runner, distinct, event_of
+from nightwire.flows.engine.events import Event, Lacking, Outcome, Runner, distinct, event_of
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keeping import Keeper
@@ -115,12 +115,13 @@ class Plan:
         self, name: str, runner: Runner, events: list[Event], inbox: dict[str, list[Event]], written: Written
     ) -> None:
         outcome: Outcome = runner.run(events)
-        written.dead |= {event.at: f"{name}: {why}" for event, why in outcome.faults}
         kept_as = self.keepers[name].kept_as if outcome.state else name
         written.state |= {(kept_as, key): value for key, value in outcome.state.items()}
         gone = {one.at for one in events} - {one.at for some in outcome.passed.values() for one in some}
         written.rejected |= dict.fromkeys(gone, name)
-        written.rejected |= {event.at: f"{name}: {why}" for event, why in outcome.lacking}
+        for event, why in outcome.faults:
+            said = written.rejected if isinstance(why, Lacking) else written.dead
+            said[event.at] = f"{name}: {why}"
         for port, passed in outcome.passed.items():
             self._pass_on(name, port, passed, inbox, written)
 

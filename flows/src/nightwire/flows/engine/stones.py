@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from nightwire.filters.delivery import TransformWriter
@@ -77,8 +78,7 @@ class Contained:
     """
 
     def __init__(self) -> None:
-        self._lock, self._opened = threading.Lock(), list[Sandbox]()
-        weakref.finalize(self, _close, self._opened).atexit = False  # it ends with us
+        self._lock = threading.Lock()
 
     def judge(self, one: RowFilter, survey: str, values: Sequence[bytes], schemas: Mapping[int, Any]) -> Said:
         """Return what a function computes of some alerts.
@@ -88,16 +88,16 @@ class Contained:
         """
         try:
             with self._lock:
-                if not self._opened:
-                    self._opened.append(Sandbox("strong", LIMITS))
-            return self._opened[0].judge([one], survey, values=values, schemas=schemas)[one.key]
+                sandbox = self._sandbox
+            return sandbox.judge([one], survey, values=values, schemas=schemas)[one.key]
         except SandboxError as error:
             raise FlowError([str(error)]) from error
 
-
-def _close(opened: list[Sandbox]) -> None:
-    for one in opened:
-        one.close()
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        made = Sandbox("strong", LIMITS)
+        weakref.finalize(self, made.close).atexit = False  # it ends with us
+        return made
 
 
 SANDBOXES: weakref.WeakValueDictionary[str, Contained] = weakref.WeakValueDictionary()

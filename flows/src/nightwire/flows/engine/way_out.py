@@ -108,7 +108,7 @@ class WayOut(Restarting):
         message, attempts, backoff = found[0], 0, Backoff(0.5, 30.0)
         while self._wanted(held, message, stone):
             attempts += 1
-            why = self._attempt(held, terminal, message)
+            why = self._attempt(terminal, message)
             if why is None:
                 self.problem = ""
                 return held.count(message, delivered=1)
@@ -126,7 +126,7 @@ class WayOut(Restarting):
     def _wanted(self, held: "Held", message: Message, stone: Stone) -> bool:
         return place(message) in held.next and self.stone is stone and not self.leaving.is_set()
 
-    def _attempt(self, held: "Held", terminal: Terminal, message: Message) -> Exception | None:
+    def _attempt(self, terminal: Terminal, message: Message) -> Exception | None:
         """Hand *message* over; return why it was not taken."""
         try:
             event = event_of(message)

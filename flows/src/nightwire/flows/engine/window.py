@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.flows.engine.events import Event, Lacking, Origin, Outcome
+from nightwire.flows.engine.events import Event, Lacking, Outcome
 from nightwire.flows.engine.keeping import USUAL, Keeper
 from nightwire.flows.model import MOST_HELD, field_of, seconds
 from nightwire.schemas import Codec, wire
@@ -76,6 +76,7 @@ class WindowRunner(Keeper[Held]):
     def __post_init__(self) -> None:
         options = self.stone.options
         self._within = seconds(options["within"]) / DAY
+        self._above, self._below = options.get("above", -math.inf), options.get("below", math.inf)
         by, value = (field_of(options.get(key, usual), self.survey.name) for key, usual in USUAL.items())
         self._names = (by, "mjd_tai", value, "id")
         self._codec = Codec(EVENT_SCHEMA)
@@ -98,7 +99,7 @@ class WindowRunner(Keeper[Held]):
         outcome, touched = Outcome({"": []}), dict[str, Held]()
         for event, key, sample in self._samples(events):
             if isinstance(sample, str):
-                outcome.refuse(event, sample)
+                outcome.faults.append((event, sample))
                 continue
             held = touched[key] = self.held.setdefault(key, Held())
             if (value := self._added(held, sample)) is not None:
@@ -115,17 +116,9 @@ class WindowRunner(Keeper[Held]):
         if sample.time < begin:
             return None
         value = float(FUNCTIONS[self.stone.options["function"]]([one.value for one in held.samples]))
-        before, held.beyond = held.beyond, self._beyond(value)
-        return value if held.beyond and not (before and self._has_threshold) else None
-
-    @property
-    def _has_threshold(self) -> bool:
-        return "above" in self.stone.options or "below" in self.stone.options
-
-    def _beyond(self, value: float) -> bool:
-        """Return whether *value* is to be said: beyond the threshold, or there is none."""
-        options = self.stone.options
-        return bool(options.get("above", -math.inf) < value < options.get("below", math.inf))
+        before, held.beyond = held.beyond, self._above < value < self._below
+        again = before and not {"above", "below"}.isdisjoint(self.stone.options)
+        return value if held.beyond and not again else None
 
     def _encoded(self, key: str, held: Held, value: float) -> bytes:
         made = {
@@ -158,12 +151,8 @@ class WindowRunner(Keeper[Held]):
                 # it would close the object's window to all that come before that time
                 yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"
             else:
-                yield event, str(key), _sample(time, value, alert, event.origin)
+                yield event, str(key), Sample(float(time), float(value), str(alert), *event.origin)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
-
-
-def _sample(time: float, value: Any, alert: Any, origin: Origin) -> Sample:
-    return Sample(float(time), float(value), str(alert), *origin)

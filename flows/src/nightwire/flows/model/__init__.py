@@ -1,17 +1,9 @@
 """Flows as values: text, graph, types of edges."""
 
-from nightwire.flows.model.check import (
-    KEPT,
-    MOST_HELD,
-    EventType,
-    check,
-    field_of,
-    router_conditions,
-    transform_of,
-)
+from nightwire.flows.model.check import EventType, check, field_of, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
 from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, SAID, SAYS, compiled, computed
-from nightwire.flows.model.kinds import ALERTS, KINDS, RETURNS, seconds
+from nightwire.flows.model.kinds import ALERTS, KEPT, KINDS, MOST_HELD, RETURNS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [

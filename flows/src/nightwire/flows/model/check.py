@@ -22,6 +22,8 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
 FIELD = re.compile(r"[\w.]+")
 LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
+MADE = {(WINDOWS, ""), (JOINS, "")}
+"""What may end in one place, as it says itself what it is."""
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
 """Topics that are no flow's to write."""
@@ -168,7 +170,8 @@ def _misfits(stone: Stone, given: Sequence[EventType]) -> Iterator[str]:
         return
     if stone.kind == "join" and not any(one.kind == ALERTS for one in given):
         yield f"line {line}: stone {stone.name}: a join wants alerts, and returns beside them or none"
-    if len(kinds := {(one.kind if stone.kind != "join" else ALERTS, one.survey) for one in given}) > 1:
+    kinds = {(one.kind if stone.kind != "join" else ALERTS, one.survey) for one in given}
+    if len(kinds) > 1 and not (stone.about.terminal and kinds <= MADE):
         names = ", ".join(sorted(f"{kind} of {survey or 'no survey'}" for kind, survey in kinds))
         yield f"line {line}: stone {stone.name}: {names} do not go together"
         return
@@ -244,32 +247,17 @@ def _misfits_of_added(stone: Stone, found: Compilation, given: EventType) -> Ite
 
 def _wrong_options(stone: Stone, given: EventType) -> Iterator[str]:
     """Yield what is wrong in the options of *stone*, taken together."""
-    if stone.kind == "window":
-        found = _wrong_window(stone)
-    elif stone.kind == "join":
-        found = _wrong_join(stone)
-    elif stone.kind == "filter":
-        found = _wrong_filter(stone)
-    elif stone.kind == "router":
-        found = _wrong_values(stone.options["values"])
-    else:
-        found = _unknown_fields(stone, given)
-    for key, why in found:
+    found = WRONG.get(stone.kind)
+    for key, why in found(stone, given) if found else ():
         yield f"line {stone.lines.get(key, stone.lines.get('', 1))}: stone {stone.name}: {why}"
 
 
-def _wrong_filter(stone: Stone) -> Iterator[tuple[str, str]]:
+def _wrong_filter(stone: Stone, _given: EventType) -> Iterator[tuple[str, str]]:
     if ("where" in stone.options) == ("python" in stone.options):
         yield "", "a filter needs where, a condition, or python, a function keep(alert)"
 
 
-def _wrong_bounds(stone: Stone) -> Iterator[tuple[str, str]]:
-    for key, (_, most) in KEPT.items():
-        if not 0 < stone.options.get(key, 1) <= most:
-            yield key, f"{key} is none of 1 to {most}"
-
-
-def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
+def _wrong_window(stone: Stone, _given: EventType) -> Iterator[tuple[str, str]]:
     options = stone.options
     if options["function"] != "count" and "value" not in options:
         yield "function", f"a {options['function']} needs value: of which field"
@@ -280,20 +268,17 @@ def _wrong_window(stone: Stone) -> Iterator[tuple[str, str]]:
         yield "within", "within is longer than a day"
     if "above" in options and "below" in options:
         yield "below", "above and below: a window has one threshold"
-    yield from _wrong_bounds(stone)
 
 
-def _wrong_join(stone: Stone) -> Iterator[tuple[str, str]]:
+def _wrong_join(stone: Stone, _given: EventType) -> Iterator[tuple[str, str]]:
     if (by := stone.options.get("by", "object_id")) not in JOINED_BY:
         yield "by", f"by = {by!r} is none of {', '.join(JOINED_BY)}"
     if seconds(stone.options["within"]) > MOST_JOINED:
         yield "within", "within is longer than five days"
-    if not 0 < stone.options.get("most", 1) <= MOST_HELD:
-        yield "most", f"most is none of 1 to {MOST_HELD}"
-    yield from _wrong_bounds(stone)
 
 
-def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
+def _wrong_values(stone: Stone, _given: EventType) -> Iterator[tuple[str, str]]:
+    values = stone.options["values"]
     if not values or not all(isinstance(one, str | int) for one in values):
         yield "values", "values are texts or whole numbers, one at least"
     elif len(values) > MOST_VALUES:
@@ -304,8 +289,6 @@ def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
 
 def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
     """Yield the fields that a transform names and no alert has, or not as it takes them."""
-    if stone.kind != "transform":
-        return
     codecs = [*map(Codec, given.schemas)]
     for key in ("drop", "means") if codecs else ():
         shape = Transform(**{key: tuple(stone.options.get(key, ()))})
@@ -314,16 +297,19 @@ def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]
         yield "", "it changes nothing: give drop, means, lite or python"
 
 
+WRONG = {
+    "filter": _wrong_filter,
+    "transform": _unknown_fields,
+    "router": _wrong_values,
+    "window": _wrong_window,
+    "join": _wrong_join,
+}
 DAY = 86_400.0  # [s]
 MOST_JOINED = 5 * DAY
 """Longest time of a join: what it holds is kept for seven days. [s]"""
 MOST_VALUES = 100
 """Most ways out of a router, beside the last."""
 JOINED_BY = ("object_id", "id")
-KEPT: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
-"""How many objects a window or a join keeps, and how much of them: by default, and at most."""
-MOST_HELD = 1000
-"""Most alerts that a window or a join holds of one object: the newest."""
 
 
 def _outcome(stone: Stone, given: EventType) -> EventType:

@@ -44,8 +44,16 @@ PATIENCE: Mapping[str, type] = {"give_up": str}
 FUNCTIONS = ("count", "mean", "min", "max", "sum")
 """What a window can compute."""
 NUMBER = (int, float)
-BOUNDS: Mapping[str, type] = {"objects": int, "megabytes": int}
-"""How much a window or a join keeps: what was touched longest ago is let go."""
+KEPT: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
+"""How many objects a window or a join keeps, and how much of them: by default, and at most.
+
+What was touched longest ago is let go.
+"""
+BOUNDS: Mapping[str, type] = dict.fromkeys(KEPT, int)
+MOST_HELD = 1000
+"""Most alerts that a window or a join holds of one object: the newest."""
+AT_MOST = {"most": MOST_HELD} | {name: most for name, (_, most) in KEPT.items()}
+"""The greatest values of options that count something; the least is 1."""
 
 KINDS: Mapping[str, Kind] = {
     "filter": Kind(takes={"where": str, "python": str}, looks=ALERTS_ALONE),
@@ -104,6 +112,8 @@ def wrong_option(kind: Kind, name: str, value: object) -> str | None:
         return f"{name} is a list of texts"
     if name == "to" and isinstance(value, list) and not 0 < len(value) <= MOST_MAILED:
         return f"to has {len(value):,} addresses: a mail goes to 1 to {MOST_MAILED}"
+    if name in AT_MOST and not 0 < int(str(value)) <= AT_MOST[name]:
+        return f"{name} is none of 1 to {AT_MOST[name]}"
     return _wrong_text(name, value)
 
 

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import BEFORE, VARIABLES, EventView, secret, view
+from nightwire.flows.terminals.outgoing import BEFORE, VARIABLES, EventView, Terminal, secret, view
 
 __all__ = [
     "BEFORE",
@@ -20,23 +19,6 @@ __all__ = [
     "secret",
     "view",
 ]
-
-
-class Terminal(Protocol):
-    """Where events leave."""
-
-    def deliver(self, event: EventView) -> None:
-        """Hand *event* over; on return it is taken.
-
-        Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of what is open."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -66,10 +48,8 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
             return Webhook(given["url"], Outside(limits.inside), template=given["text"])
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
-            texts = {"subject": given.get("subject"), "template": given.get("text")}
-            return Mail(
-                to, owner=given.get("owner", ""), **{name: text for name, text in texts.items() if text}
-            )
+            subject = given.get("subject") or Mail.subject
+            return Mail(to, subject, given.get("text", ""), given.get("owner", ""))
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 

@@ -15,7 +15,7 @@ from email.utils import formatdate
 from hashlib import sha256
 
 from nightwire.core.outside import Refused, Unavailable
-from nightwire.flows.terminals.outgoing import EventView
+from nightwire.flows.terminals.outgoing import EventView, Terminal
 
 SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
 """Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""
@@ -57,7 +57,7 @@ QUOTA = Quota()
 
 
 @dataclass(frozen=True)
-class Mail:
+class Mail(Terminal):
     """Sends events to people.
 
     Attributes:
@@ -75,12 +75,7 @@ class Mail:
     left: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver(self, event: EventView) -> None:
-        """Send *event*.
-
-        Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
-        """
+        """Send *event* to all who do not have it."""
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
             with _Bounded(host, int(port)) as server:
@@ -91,9 +86,8 @@ class Mail:
                 QUOTA.take(self.owner, len(left))  # what no server hears of does not count
                 self._send(server, event)
         except smtplib.SMTPResponseException as error:
-            if 500 <= error.smtp_code < 600:
-                raise Refused(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
-            raise Unavailable(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
+            kind = Refused if 500 <= error.smtp_code < 600 else Unavailable
+            raise kind(f"{host} answers {error.smtp_code} {error.smtp_error!r}") from error
         except smtplib.SMTPRecipientsRefused as error:
             said = ", ".join(f"{who}: {code} {text!r}" for who, (code, text) in error.recipients.items())
             never = all(500 <= code < 600 for code, _ in error.recipients.values())
@@ -127,9 +121,6 @@ class Mail:
         )
         made.set_content(event.text(self.template) if self.template else event.body().decode())
         return made
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class _Bounded(smtplib.SMTP):

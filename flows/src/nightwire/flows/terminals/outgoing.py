@@ -6,6 +6,7 @@
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
@@ -51,6 +52,22 @@ class EventView:
         """
         fields = {"id": self.identity, **dict(_paths("", self.fields))}
         return FieldTemplate(template).safe_substitute({name: escape(one) for name, one in fields.items()})
+
+
+class Terminal(ABC):
+    """Where events leave, for one thread."""
+
+    @abstractmethod
+    def deliver(self, event: EventView) -> None:
+        """Hand *event* over; on return it is taken.
+
+        Raises:
+            Unavailable: It was not taken; asking again may help.
+            Refused: It will never be.
+        """
+
+    def close(self) -> None:  # noqa: B027  (most hold nothing open)
+        """Let go of what is open."""
 
 
 class FieldTemplate(Template):

@@ -10,11 +10,11 @@ import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from nightwire.core.outside import Refused, Unavailable
-from nightwire.flows.terminals.outgoing import BEFORE, EventView, secret
+from nightwire.flows.terminals.outgoing import BEFORE, EventView, Terminal, secret
 
 
 @dataclass(frozen=True)
-class Lines:
+class Lines(Terminal):
     """Appends events to a file, a JSON object a line; after a crash one may be there twice.
 
     What was written of a line when the disk was full, or the worker killed, is a line of its own.
@@ -45,9 +45,6 @@ class Lines:
         except OSError as error:
             raise Unavailable(str(error)) from error
 
-    def close(self) -> None:
-        """Nothing is open."""
-
 
 def allowed(folder: Path | None, path: str) -> Path:
     """Return the file *path* below *folder*.
@@ -64,7 +61,7 @@ def allowed(folder: Path | None, path: str) -> Path:
 
 
 @dataclass
-class Rows:
+class Rows(Terminal):
     """Inserts events into a table, each once: columns id, flow, event (JSON).
 
     Attributes:

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, secret
+from nightwire.flows.terminals.outgoing import EventView, Terminal, secret
 from nightwire.schemas import survey
 
 
 @dataclass
-class Tom:
+class Tom(Terminal):
     """Asks a TOM, by its REST API, to observe the objects of alerts.
 
     Attributes:
@@ -32,12 +32,7 @@ class Tom:
     outside: Outside
 
     def deliver(self, event: EventView) -> None:
-        """Request an observation, unless the TOM has one of the object at that facility.
-
-        Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
-        """
+        """Request an observation, unless the TOM has one of the object at that facility."""
         target = self._target(event)
         if self._is_requested(target):
             return

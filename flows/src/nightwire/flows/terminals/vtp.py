@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from nightwire.core.outside import Refused, Unavailable, judged
-from nightwire.flows.terminals.outgoing import EventView
+from nightwire.flows.terminals.outgoing import EventView, Terminal
 from nightwire.gateway import Author, Submission, alert_voevent, read_address
 from nightwire.schemas import survey
 
@@ -14,7 +14,7 @@ TIMEOUT = 10.0
 
 
 @dataclass(frozen=True)
-class Vtp:
+class Vtp(Terminal):
     """Sends alerts as VOEvents, and VOEvents as they are.
 
     Attributes:
@@ -30,12 +30,7 @@ class Vtp:
     inside: bool
 
     def deliver(self, event: EventView) -> None:
-        """Send *event*; its bytes are the same in every attempt.
-
-        Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
-        """
+        """Send *event*; its bytes are the same in every attempt."""
         try:
             broker = read_address(self.broker, PORT)
         except ValueError as error:
@@ -55,6 +50,3 @@ class Vtp:
             return event.document
         view, topic = survey(self.survey).view(dict(event.fields)), f"flow.{event.flow}.{self.stone}"
         return alert_voevent(view, survey=self.survey, topic=topic, written=event.written)
-
-    def close(self) -> None:
-        """Nothing is open."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from nightwire.core.outside import Refused
 from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, secret
+from nightwire.flows.terminals.outgoing import EventView, Terminal, secret
 
 
 @dataclass
-class Webhook:
+class Webhook(Terminal):
     """Posts events as JSON.
 
     Attributes:
@@ -30,15 +30,10 @@ class Webhook:
     template: str = ""
 
     def deliver(self, event: EventView) -> None:
-        """Post *event*.
-
-        Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
-        """
+        """Post *event*; what is answered does not matter, however long it is."""
         said = {"text": event.text(self.template, _slack)} if self.template else None
         body = event.body() if said is None else json.dumps(said).encode()
-        self.outside.post(self.url, body, self._headers(event, body))
+        self.outside.ask("POST", self.url, body, self._headers(event, body), most=0)
 
     def close(self) -> None:
         """Close the connections."""
