@@ -21,6 +21,8 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 
 NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
 FIELD = re.compile(r"[\w.]+")
+TEMPLATED = re.compile(r"(?<!\$)\$\{([\w.]+)\}")
+"""A field in a text."""
 LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
 CONTROL = {*COMPACTED, DEAD_LETTERS}
 CONTROL_KINDS = {"requests", "answers", "seen", "multicast", "flow", "flow-state"}
@@ -303,8 +305,9 @@ def _wrong_values(values: list[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
-    """Yield the fields that a transform names and no alert has, or not as it takes them."""
+    """Yield the fields that a stone names and no alert has, or not as it takes them."""
     if stone.kind != "transform":
+        yield from _unknown_in_texts(stone, given)
         return
     codecs = [*map(Codec, given.schemas)]
     for key in ("drop", "means") if codecs else ():
@@ -312,6 +315,14 @@ def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]
         yield from ((key, why) for why in shape_mismatches(shape, codecs))
     if "python" not in stone.options and not transform_of(stone, given.survey):
         yield "", "it changes nothing: give drop, means, lite or python"
+
+
+def _unknown_in_texts(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
+    names = [schema_names(schema) for schema in given.schemas]
+    for key in ("subject", "text") if names else ():
+        for name in TEMPLATED.findall(stone.options.get(key, "")):
+            if name != "id" and not any(known.has(name) for known in names):
+                yield key, f"alerts of {given.survey} have no field {name}: ${{{name}}} would stay as it is"
 
 
 DAY = 86_400.0  # [s]

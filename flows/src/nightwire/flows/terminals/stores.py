@@ -53,10 +53,13 @@ def allowed(folder: Path | None, path: str) -> Path:
     """Return the file *path* below *folder*.
 
     Raises:
-        Refused: There is no folder, or it leads out.
+        Unavailable: This worker has no folder: another one may.
+        Refused: It leads out.
     """
     if folder is None:
-        raise Refused("this worker writes no files: start it with --files FOLDER")
+        raise Unavailable(
+            'this worker writes no files: start one with --name NAME --files FOLDER, and let at = "NAME" say so'
+        )
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise Refused(f"{path!r} leads out of the folder of files")
