@@ -12,6 +12,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.terminals.outgoing import BEFORE, EventView, secret
 
+FILES = '--name NAME --files FOLDER, and let at = "NAME" say so'
+
 
 @dataclass(frozen=True)
 class Lines:
@@ -57,9 +59,7 @@ def allowed(folder: Path | None, path: str) -> Path:
         Refused: It leads out.
     """
     if folder is None:
-        raise Unavailable(
-            'this worker writes no files: start one with --name NAME --files FOLDER, and let at = "NAME" say so'
-        )
+        raise Unavailable(f"this worker writes no files: start one with {FILES}")
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise Refused(f"{path!r} leads out of the folder of files")
