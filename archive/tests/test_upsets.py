@@ -68,6 +68,10 @@ def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     words = ["get", "1", "--archive", str(tmp_path), "--as", "avro"]
     shown = CliRunner().invoke(archive, words)
     assert (shown.exit_code, "no longer kept" in str(shown.exception)) == (1, True), shown.output
+    near = CliRunner().invoke(archive, ["cone", "10", "-20.25", "1deg", "--archive", str(tmp_path)])
+    assert near.exit_code == 0, near.output
+    curve = CliRunner().invoke(archive, ["object", "--light-curve", *words[1:]])
+    assert (curve.exit_code, "a light curve is no alert" in curve.output) == (2, True), curve.output
 
 
 def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tmp_path: Path) -> None:

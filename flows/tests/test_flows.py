@@ -25,11 +25,16 @@ from flows.tests.running import (
     write_alerts,
 )
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
+from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import FlowRecord, append_flow
-from nightwire.filters.cli.notify import check_url, flow_name, notify_owner
+from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
+from nightwire.flows.engine.way_out import WayOut
 from nightwire.flows.log import read_flows
+from nightwire.flows.model import parse
+from nightwire.flows.terminals import Limits
+from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import FILTER, FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
 
@@ -219,6 +224,21 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
     assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 4)
 
 
+def test_a_terminal_whose_queue_another_has_tells_no_old_problem(site: Site) -> None:
+    flow = parse(site.text(hook("one", "https://example.org/x")))
+    ensure_topics(site.kafka, [settings(flow.queue("one"))])
+    given = {"limits": Limits(), "takeover": 2.0, "registry": SchemaRegistry(None)}
+    ways = [WayOut(site.kafka, flow, flow.stones["one"], **given) for _ in range(2)]
+    for way in ways:
+        way.problem = "left behind"
+        way.start()
+    wait_for(lambda: not any(way.problem for way in ways))
+    for way in ways:
+        way.leave()
+    for way in ways:
+        way.join(30)
+
+
 def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path) -> None:
     with receiver() as inside:
         site.up(hook("inside", inside.url))
@@ -310,6 +330,9 @@ def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:
     topic = filter_topic(owner, name)
     with receiver() as page, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
         assert notify_owner(site.kafka, owner, name, topic, page.url) == site.flow
+        asked = doubt(Endpoints(site.kafka, None, directory="http://127.0.0.1:9"), page.url)
+        assert "not known: " in asked
+        assert "no directory is known" not in asked
         ensure_topics(site.kafka, [settings(topic)])
         write_alerts(site.kafka, topic, range(1, 4))
         wait_for(lambda: len(set(page.ids)) == 3, tmp_path / "log")

@@ -186,6 +186,11 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ),
         (
             WEBHOOK,
+            'kind = "slack"\nfrom = "few"\nurl = "https://a"\ntext = "${id} ${diaSource.ra} ${ra}"',
+            "line 31: stone hook: alerts of sim have no field ra",
+        ),
+        (
+            WEBHOOK,
             JOINED.replace("1h", "6d"),
             "line 30: stone hook: within is longer than five days",
         ),

@@ -307,7 +307,7 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
     assert (tmp_path / "out/bright/a.jsonl").read_text().splitlines() == [line, '{"id":"torn', line]
     with pytest.raises(Refused, match="leads out"):
         open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
-    with pytest.raises(Refused, match="--files"):
+    with pytest.raises(Unavailable, match='--files FOLDER, and let at = "NAME"'):
         deliver(stone("file", path="a"), Limits())
 
 
@@ -350,7 +350,7 @@ def test_a_database_in_a_file_lies_where_the_worker_allows_files(tmp_path: Path)
     url = f"sqlite:///{tmp_path}/a.db"
     with pytest.raises(Refused, match="leads out"):
         deliver(stone("database", database=url, table="t"), Limits(files=tmp_path / "b"))
-    with pytest.raises(Refused, match="--files"):
+    with pytest.raises(Unavailable, match="--files"):
         deliver(stone("database", database=url, table="t"), INSIDE)
     assert not [*tmp_path.glob("a*")]
 

@@ -36,6 +36,8 @@ def test_kafka_counts_milliseconds_since_1970() -> None:
     now = datetime(2026, 11, 21, 3, tzinfo=UTC)
     assert milliseconds(timedelta(hours=1), now) == 1_795_226_400_000
     assert milliseconds(datetime(1970, 1, 2, tzinfo=UTC), now) == 86_400_000
+    with pytest.raises(TypeError, match="since='1h': write a timedelta"):
+        milliseconds("1h", now)  # type: ignore[arg-type]
     assert milliseconds(timedelta(days=99_999), now) == 0
 
 

@@ -47,7 +47,7 @@ ASKING = (
         type=click.Choice(["table", "json", "csv", "parquet", "arrow", "votable", "avro"]),
         default="table",
         show_default=True,
-        help="Form of the answer; Avro has whole alerts, with their stamps.",
+        help="Form of the answer; Avro has whole alerts, with their stamps.  A table in FILE is JSON.",
     ),
     click.option(
         "--out",
@@ -60,7 +60,14 @@ ASKING = (
 
 @click.group()
 def archive() -> None:
-    """Keep what passed, and ask for it: by id, object, place, and SQL."""
+    """Keep what passed, and ask for it: by id, object, place, and SQL.
+
+    \b
+    Examples:
+      nightwire archive get 170253142325723141 --survey lsst
+      nightwire archive cone 150.11 -2.2 1arcmin --survey lsst --as votable --out near.xml
+      nightwire archive check
+    """
 
 
 @archive.command()
@@ -147,12 +154,14 @@ def object_(object_id: str, light_curve: bool, **options: Any) -> None:
       nightwire archive object 170032890000123 --light-curve --as votable --out curve.xml
     """
     if light_curve:
+        if options["form"] == "avro":
+            raise click.UsageError("a light curve is no alert: --as avro goes without --light-curve")
         _ask(lambda found, survey, _: found.light_curve(object_id, survey), **options)
     else:
         _ask(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
 
 
-@archive.command()
+@archive.command(context_settings={"ignore_unknown_options": True})  # -47.2 is a declination
 @click.argument("ra", type=float)
 @click.argument("dec", type=float)
 @click.argument("radius")
@@ -160,12 +169,11 @@ def object_(object_id: str, light_curve: bool, **options: Any) -> None:
 def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
     """Show the alerts within RADIUS of RA and DEC, the nearest first.
 
-    RA and DEC are degrees, ICRS; RADIUS is degrees, or has a unit: 30arcsec, 2arcmin.  A negative
-    DEC comes after --.
+    RA and DEC are degrees, ICRS; RADIUS is degrees, or has a unit: 30arcsec, 2arcmin.
 
     \b
     Example:
-      nightwire archive cone --survey lsst -- 150.11 -2.2 1arcmin
+      nightwire archive cone 150.11 -2.2 1arcmin --survey lsst
     """
     from astropy.coordinates import Angle
 
@@ -207,7 +215,12 @@ def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
 @place_option
 @bootstrap_option
 def check(url: str | None, bootstrap: str | None) -> None:
-    """Prove that archive and topics are the same, record by record that Kafka still has."""
+    """Prove that archive and topics are the same, record by record that Kafka still has.
+
+    \b
+    Example:
+      nightwire archive check --archive /data/archive
+    """
     from nightwire.archive import Archive
     from nightwire.archive.check import compare
     from nightwire.core.cli import Column, Listing, show_tables

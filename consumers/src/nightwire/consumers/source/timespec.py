@@ -25,7 +25,10 @@ def milliseconds(since: timedelta | datetime, now: datetime) -> int:
 
     Raises:
         ValueError: A time without a zone, which would be another one on each machine.
+        TypeError: It is neither, a text for example.
     """
+    if not isinstance(since, timedelta | datetime):
+        raise TypeError(f"since={since!r}: write a timedelta, as timedelta(hours=1), or a datetime")
     if isinstance(since, datetime) and since.tzinfo is None:
         raise ValueError(f"since={since.isoformat()} has no time zone: add tzinfo=UTC")
     time = now - since if isinstance(since, timedelta) else since

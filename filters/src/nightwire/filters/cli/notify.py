@@ -8,7 +8,7 @@ from typing import Any
 from nightwire.core.kafka import admin, asks_for_passwords
 from nightwire.core.outside import Refused, Unavailable, may_be_mailed, pinned
 from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory, home_of
-from nightwire.core.runtime import Endpoints, find_endpoints
+from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import write_flow
 from nightwire.filters.language import FilterError
 from nightwire.schemas.topics import NAME
@@ -37,12 +37,11 @@ def notify_owner(bootstrap: str, owner: str, name: str, topic: str, url: str) ->
     return flow
 
 
-def doubt(bootstrap: str, url: str) -> str:
+def doubt(where: Endpoints, url: str) -> str:
     """Return why perhaps nothing is sent to *url*, by what flows' workers say of themselves.
 
     It is empty where one of them would send, as far as it can be told from here.
     """
-    where = find_endpoints(bootstrap)
     try:
         workers = _workers(where)
     except (NobodyAnswersError, SiteHttpError, json.JSONDecodeError) as error:

@@ -164,10 +164,10 @@ def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) 
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.notify import doubt, notify_owner
 
-    kafka = find_endpoints(bootstrap).kafka
-    flow = notify_owner(kafka, owner, name, topic, url)
+    where = find_endpoints(bootstrap)
+    flow = notify_owner(where.kafka, owner, name, topic, url)
     click.echo(f"goes to {url} by a flow, which ends with:  nightwire flow down {flow}")
-    if why := doubt(kafka, url):
+    if why := doubt(where, url):
         click.echo(f"but {why}", err=True)
 
 

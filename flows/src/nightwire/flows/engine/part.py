@@ -98,6 +98,7 @@ class Session:
         self._accounts = OffsetAccounts(self._plan.flow.group)
         self._starts: dict[TopicPartition, int] = {}
         self._next: dict[TopicPartition, int] = {}
+        self._joined = False
 
     def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
         """Work until *leave*; *worked* is called behind each batch."""
@@ -118,8 +119,8 @@ class Session:
                 if messages or self._starts:
                     self._transact(source, sink, messages)
                     worked()
-                elif self._next:
-                    self._part.problem = ""  # nothing waits for it
+                elif self._joined:
+                    self._part.problem = ""  # nothing waits for it here
         finally:
             self._positions.keep(())
             source.close()
@@ -156,6 +157,7 @@ class Session:
             one.offset = self._past.until(source, one)
         source.assign(known)
         source.pause([one for one in known if (one.topic, one.partition) in self._past.ends])
+        self._joined = True
 
     def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Let *partitions* go: what was read of them is committed."""

@@ -103,7 +103,7 @@ class WayOut(Restarting):
         """Hand over the next event, if there is one; where it is not taken, it comes again."""
         if not (found := records([one] if (one := held.source.poll(POLL)) is not None else [])):
             held.keep()
-            self.problem = "" if held.next else self.problem  # nothing waits for it
+            self.problem = "" if held.joined else self.problem  # nothing waits for it here
             return None
         message, attempts, backoff = found[0], 0, Backoff(0.5, 30.0)
         while self._wanted(held, message, stone):
@@ -161,7 +161,7 @@ class Held:
     """
 
     def __init__(self, bootstrap: str, queue: str, source: Consumer) -> None:
-        self.source, self._queue, self._kafka = source, queue, bootstrap
+        self.source, self._queue, self._kafka, self.joined = source, queue, bootstrap, False
         self._writer = Writer(producer(bootstrap))
         self._accounts = OffsetAccounts(queue)
         self.next: dict[TopicPartition, int] = {}
@@ -179,6 +179,7 @@ class Held:
             self.next[one.topic, one.partition] = self._kept[one.topic, one.partition] = one.offset
             self._accounts = accounts_of(self._kafka, self._queue, one.offset, high)
         source.assign(known)
+        self.joined = True
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
         """Keep what was done, and let the partitions go."""

@@ -21,6 +21,8 @@ Schemas = Callable[[str], Iterable[Mapping[str, Any]]]
 
 NO_CATALOGUES = "a flow knows no catalogues: submit that as a filter, and let the flow read its topic"
 FIELD = re.compile(r"[\w.]+")
+TEMPLATED = re.compile(r"(?<!\$)\$\{([\w.]+)\}")
+"""A field in a text."""
 LINE = re.compile(r"^line (\d+)(?:, column (\d+))?: ")
 MADE = {(WINDOWS, ""), (JOINS, "")}
 """What may end in one place, as it says itself what it is."""
@@ -247,8 +249,8 @@ def _misfits_of_added(stone: Stone, found: Compilation, given: EventType) -> Ite
 
 def _wrong_options(stone: Stone, given: EventType) -> Iterator[str]:
     """Yield what is wrong in the options of *stone*, taken together."""
-    found = WRONG.get(stone.kind)
-    for key, why in found(stone, given) if found else ():
+    found = WRONG.get(stone.kind, _unknown_in_texts)
+    for key, why in found(stone, given):
         yield f"line {stone.lines.get(key, stone.lines.get('', 1))}: stone {stone.name}: {why}"
 
 
@@ -297,6 +299,14 @@ def _unknown_fields(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]
         yield "", "it changes nothing: give drop, means, lite or python"
 
 
+def _unknown_in_texts(stone: Stone, given: EventType) -> Iterator[tuple[str, str]]:
+    names = [schema_names(schema) for schema in given.schemas]
+    for key in ("subject", "text") if names else ():
+        for name in TEMPLATED.findall(stone.options.get(key, "")):
+            if name != "id" and not any(known.has(name) for known in names):
+                yield key, f"alerts of {given.survey} have no field {name}: ${{{name}}} would stay as it is"
+
+
 WRONG = {
     "filter": _wrong_filter,
     "transform": _unknown_fields,
@@ -304,6 +314,8 @@ WRONG = {
     "window": _wrong_window,
     "join": _wrong_join,
 }
+
+
 DAY = 86_400.0  # [s]
 MOST_JOINED = 5 * DAY
 """Longest time of a join: what it holds is kept for seven days. [s]"""

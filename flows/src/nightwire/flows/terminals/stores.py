@@ -12,6 +12,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQL
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.terminals.outgoing import BEFORE, EventView, Terminal, secret
 
+FILES = '--name NAME --files FOLDER, and let at = "NAME" say so'
+
 
 @dataclass(frozen=True)
 class Lines(Terminal):
@@ -50,10 +52,11 @@ def allowed(folder: Path | None, path: str) -> Path:
     """Return the file *path* below *folder*.
 
     Raises:
-        Refused: There is no folder, or it leads out.
+        Unavailable: This worker has no folder: another one may.
+        Refused: It leads out.
     """
     if folder is None:
-        raise Refused("this worker writes no files: start it with --files FOLDER")
+        raise Unavailable(f"this worker writes no files: start one with {FILES}")
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise Refused(f"{path!r} leads out of the folder of files")

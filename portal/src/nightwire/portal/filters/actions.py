@@ -198,7 +198,7 @@ class FilterActions:
             return done
         try:
             flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, wish.notify)
-            why = owner.ask(doubt, owner.bootstrap, wish.notify)
+            why = owner.ask(doubt, self.where, wish.notify)
         except (RefusedError, FlowDeniedError, SiteHttpError) as error:
             return replace(done, reasons=[*done.reasons, f"but nothing is sent to {wish.notify}: {error}"])
         said = f"goes to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
