@@ -77,7 +77,7 @@ def test_a_filter_moves_between_lanes_as_its_cost_does_and_judges_every_alert_on
     until(lambda: quick(site) == written, 90)
     site.kill()
     site.start("--light", "--slow-processes", "1")
-    write(4000, 1.0, visit=10)
+    write(12_000, 1.0, visit=10)
     site.kill()
     site.start("--light", "--slow-processes", "1")
     until(lambda: judged(site, "moody") == judged(site, "bright") == written, 120, site.log.read_text)
