@@ -90,7 +90,7 @@ def judged(site: Site, until: Callable[..., Any], *words: str, state: str) -> di
     """Let an engine judge everything; return what it wrote."""
     before = copies(site)
     sent = sum(map(len, before.values()))
-    site.start("--batch", "400", *words, state=state)  # three batches: each takes Spark a second or two
+    site.start(*words, state=state)
     until(lambda: settled(site, sent), 120, lambda: site.log.read_text()[-3000:])
     assert site.stop() == 0
     return {name: found[len(before[name]) :] for name, found in copies(site).items()}
