@@ -37,12 +37,11 @@ class Laptop:
             "XDG_CACHE_HOME": str(self.home / "cache"),
         }
         pipe = subprocess.PIPE
-        self.children.append(
-            subprocess.Popen(
-                entered, cwd=self.home, env=bare | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
-            )
+        child = subprocess.Popen(
+            entered, cwd=self.home, env=bare | given, stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
-        return self.children[-1]
+        self.children.append(child)
+        return child
 
     def switch_off(self) -> None:
         """End what still runs there."""

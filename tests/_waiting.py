@@ -30,7 +30,7 @@ def until(
             pass
         if time.monotonic() > deadline:
             raise AssertionError(f"after {timeout:g} s: {why if isinstance(why, str) else why()}")
-        time.sleep(max(tick, 2 * (_cpu() - before)))  # polling a condition
+        time.sleep(max(tick, 3 * (_cpu() - before)))  # polling a condition
 
 
 def _cpu() -> float:

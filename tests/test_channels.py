@@ -41,11 +41,15 @@ Same = Callable[[Sequence[Member]], bool]
 
 
 @pytest.fixture
-def same(kafka: str, registry_url: str) -> Same:
-    """Return what waits until some readers got, together, once, in order, what a plain one gets."""
-    begin = ends(kafka)
+def same(kafka: str, registry_url: str) -> Iterator[Same]:
+    """Yield what waits until some readers got, together, once, in order, what a plain one gets.
+
+    They leave at the end: others' tests write to the same topic.
+    """
+    begin, seen = ends(kafka), list[Member]()
 
     def are_the_same(some: Sequence[Member]) -> bool:
+        seen.extend(some)
         wanted = plain(kafka, registry_url, begin)
         until(lambda: sum(len(one.places) for one in some) >= len(wanted))
         found = [alert for one in some for alert in [*one.alerts]]
@@ -54,7 +58,9 @@ def same(kafka: str, registry_url: str) -> Same:
         )
         return in_order and sorted(map(identity, found)) == sorted(map(identity, wanted))
 
-    return are_the_same
+    yield are_the_same
+    for one in seen:
+        one.leave()
 
 
 def test_two_sources_and_a_stranger_write_at_once(
@@ -118,8 +124,6 @@ def test_members_share_a_channel_and_go_on_where_the_group_was(
         third = member()
         until(lambda: by_channel(second, third) and len(third.places) > 100)
     assert same([first, second, third])
-    second.leave()
-    third.leave()
 
 
 def test_a_group_passes_over_what_a_channel_leaves_out(

@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from nightwire.core.cli import main
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -60,7 +63,7 @@ def test_filters_match_catalogues(
     (site.folder / "coded.py").write_text(CODE)
     (site.folder / "near.py").write_text("def keep(alert):\n    return alert.flux\n")
     add = ("catalogue", "add", "stars", "--state", str(state))
-    done = catalogue(site, *add, str(site.folder / "stars.csv"))
+    done = catalogue(*add, str(site.folder / "stars.csv"))
     assert "stars: 2 objects, 4 columns, version " in done
     site.start(*words, state=state.name)
     submit(site, "no-star", "--sql", "MATCH('stars', 2) IS NULL")
@@ -79,7 +82,7 @@ def test_filters_match_catalogues(
     until(all_there, 120, lambda: site.log.read_text()[-3000:])
     assert passed(site, WANTED) == WANTED
     shown = site.nightwire("filter", "show", "bright").stdout
-    version = catalogue(site, "catalogue", "list", "--state", str(state)).split()[1]
+    version = catalogue("catalogue", "list", "--state", str(state)).split()[1]
     assert f"# asks match('stars', 2) of version {version}\n" in shown
     refused = site.nightwire(
         "filter", "submit", "--name", "typo", "--survey", "sim", "--sql", "MATCH('star', 2) > 1"
@@ -98,7 +101,7 @@ def assert_replaced(
     site: Site, add: list[str], encode: Callable[..., bytes], until: Callable[..., Any], first: int
 ) -> None:
     """A live filter keeps its version; submitted again it has the new one."""
-    catalogue(site, *add, "--replace")
+    catalogue(*add, "--replace")
     submit(site, "renewed", "--sql", "MATCH('stars', 2) IS NULL AND snr > 0")
     before = {name: len(_numbers(site, name)) for name in ("no-star", "renewed")}
     write(site, encode, first, 40)
@@ -117,14 +120,8 @@ def assert_replaced(
     assert "tried on" in again.stdout
 
 
-def catalogue(site: Site, *words: str) -> str:
+def catalogue(*words: str) -> str:
     """Run `nightwire catalogue`, which needs no Kafka; return what it printed."""
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "nightwire.core.cli", *words],
-        capture_output=True, text=True, timeout=60, check=False, cwd=site.folder,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
     return done.stdout

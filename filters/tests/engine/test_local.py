@@ -213,7 +213,7 @@ def test_a_backfill_and_the_live_stream_share_the_alerts_even_if_the_engine_is_k
     until(lambda: any(marked for _, marked in numbers(site, "filter.me.late")), 180, site.log.read_text)
     site.kill()
     site.start(*words, state="light")
-    until(lambda: "backfill ended" in site.told("late"), 180, site.log.read_text)
+    until(lambda: "backfill ended" in site.nightwire("filter", "log", "late").stdout, 180, site.log.read_text)
     stream.join()
     wanted = set(range(first, first + PAST + LATER, 25))
     cut = {int(records.OVERFLOW.decode(one.value())["alert"]) for one in site.read("overflow.me.late")}

@@ -46,7 +46,7 @@ def check_the_past(site: Site, encode: Callable[..., bytes], until: Callable[...
     old = Counter((number, True) for number in numbers[:PAST:EACH])
     new = Counter((number, False) for number in numbers[PAST::EACH])
     for name in ("past", "after"):
-        until(lambda name=name: "backfill ended" in site.told(name))
+        until(lambda name=name: "backfill ended" in site.nightwire("filter", "log", name).stdout)
     until(lambda: copies(site, "filter.me.past") == old + new, 60, lambda: site.log.read_text()[-3000:])
     until(lambda: copies(site, "filter.me.after").total() == old.total() + CAP)
     sent = copies(site, "filter.me.after")

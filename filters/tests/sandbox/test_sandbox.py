@@ -301,11 +301,15 @@ def test_what_forks_has_one_thread(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.slow
-def test_the_processes_end_with_the_sandbox(batch: Any) -> None:
+def test_the_processes_end_with_the_sandbox_whether_it_is_closed_or_forgotten(batch: Any) -> None:
     with Sandbox(limits=LIMITS) as one:
         judge(one, batch, row_filter("alice", BRIGHT))
         pids = [*pids_of(one).values(), one._pool._zygote._process.pid]
     assert [pid for pid in pids if alive(pid)] == []
+    other = Sandbox(limits=LIMITS)
+    zygote = other._pool._zygote._process.pid
+    del other
+    assert not alive(zygote)
 
 
 def alive(pid: int) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +18,8 @@ DEFAULT_LIMITS = Limits()
 class Sandbox:
     """Judges filters that cannot be compiled.  May be used by several threads, one batch at a time.
 
-    To be closed, or used as a context.  A process that forks may not use it on both sides.
+    To be closed, or used as a context; at the latest it ends with the last reference to it.  A
+    process that forks may not use it on both sides.
 
     Args:
         strength: ``strong`` refuses where a layer of confinement is missing; ``weak`` goes on.
@@ -45,6 +47,8 @@ class Sandbox:
         except BaseException:
             self._pool.close()
             raise
+        ending = weakref.finalize(self, _close, self._pool, self._process_id)
+        ending.atexit = False  # they end with this process anyway
 
     def judge(
         self,
@@ -90,8 +94,7 @@ class Sandbox:
     def close(self) -> None:
         """End all processes."""
         with self._lock:
-            if os.getpid() == self._process_id:
-                self._pool.close()
+            _close(self._pool, self._process_id)
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +103,12 @@ class Sandbox:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _close(pool: ProcessPool, process_id: int) -> None:
+    """End all processes, where it is the one with *process_id* that started them."""
+    if os.getpid() == process_id:
+        pool.close()
 
 
 def _batch_input(
