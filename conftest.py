@@ -170,12 +170,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return two processes a core: many tests wait for what comes or goes; fewer where some alone
-    are chosen, as by `make check`, which wait for nobody.
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are cores, for many tests wait for a Kafka that comes
+    or goes.
     """
-    cores = os.cpu_count() or 1
-    return cores + 1 if config.option.markexpr else 2 * cores
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
