@@ -47,7 +47,7 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
 
     Raises:
         OSError: There is no room, or the store does not answer.
-        ArrowException: A file is damaged.
+        ArrowException: A file is damaged, or has other rows than the log says.
     """
     name = f"{dirname(run[0]['path'])}/part-{uuid4()}.zstd.parquet"
     where, plain = f"{root}/{name}", [one for one in shape.schema.names if one != shape.blob]
@@ -65,7 +65,7 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
             for portion in _portions(files, parts, shape):
                 writer.write_table(portion, row_group_size=2 * shape.group)
                 count += len(portion)
-        return _merged(run) | {"path": name, "size_bytes": files.size(where), "num_records": count}
+        return _merged(run, count) | {"path": name, "size_bytes": files.size(where)}
     except BaseException:
         with suppress(OSError):
             files.rm_file(where)
@@ -96,8 +96,11 @@ def _groups(files: Any, parts: Sequence[str]) -> Iterator[Any]:
                 yield from opened.read_row_group(at, use_threads=False).to_batches()
 
 
-def _merged(run: Sequence[File]) -> dict[str, Any]:
-    """Return what the log has of each file of a run as that of one; not what one of them lacks."""
+def _merged(run: Sequence[File], count: int) -> dict[str, Any]:
+    """Return what the log has of each file of a run as that of one with *count* rows.
+
+    What one of them lacks is not told.
+    """
     ways: Mapping[str, Callable[[list[Any]], Any]] = {
         "min.": min,
         "max.": max,
@@ -111,6 +114,8 @@ def _merged(run: Sequence[File]) -> dict[str, Any]:
         for begin, way in ways.items()
         if name.startswith(begin) and None not in values
     }
+    if count != merged.setdefault("num_records", count):
+        raise pa.ArrowInvalid(f"{count} rows were read of {merged['num_records']} in the log")
     return {name: one for name, one in run[0].items() if name.startswith("partition.")} | merged
 
 
