@@ -235,8 +235,9 @@ def test_an_owner_gets_what_passes_his_flows_are_his_own_and_a_stranger_gets_not
 
 @pytest.mark.proof
 def test_the_choice_is_kept(stack: Stack) -> None:
+    stack.run("user", "add", "kim")
     stack.run("down")
     stack.run("up")
     assert json.loads((stack.folder / ".nightwire" / "state.json").read_text())["auth"] == "scram"
     assert {one["state"] for one in stack.json("status")["processes"]} == {"healthy"}
-    assert "eve" in stack.run("user", "list")
+    assert "kim" in stack.run("user", "list")
