@@ -20,7 +20,7 @@ from astropy.io.votable import parse, parse_single_table
 from prometheus_client import CollectorRegistry, Counter
 
 from archive.tests.conftest import CODEC, alert, put, record, writer
-from nightwire.archive import Archive
+from nightwire.archive import Archive, serving
 from nightwire.archive.asking.survey_tables import SurveyTables
 from nightwire.archive.serving import application
 from nightwire.archive.storage import records_in
@@ -28,6 +28,7 @@ from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame, read_container
+from tests._waiting import until
 
 
 @contextmanager
@@ -101,17 +102,22 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page ends where it is long enough, and says where to go on; four are made at once."""
-    page, now, most = SurveyTables.page, list[int](), list[int]()
+    page, let_in, now, most, came = SurveyTables.page, serving._check_reader, *(list[int]() for _ in range(3))
 
-    def slowly(*given: Any) -> Any:
+    async def counted(*given: Any) -> None:
+        await let_in(*given)
+        came.append(1)
+
+    def held(*given: Any) -> Any:
         now.append(1)
         most.append(len(now))
-        time.sleep(0.05)  # all others come meanwhile
+        until(lambda: len(came) == 19, "all others ask meanwhile")
         now.pop()
         return page(*given)
 
-    monkeypatch.setattr("nightwire.archive.serving.PAGE_BYTES", 1)
-    monkeypatch.setattr(SurveyTables, "page", slowly)
+    monkeypatch.setattr(serving, "PAGE_BYTES", 1)
+    monkeypatch.setattr(serving, "_check_reader", counted)
+    monkeypatch.setattr(SurveyTables, "page", held)
 
     def ask(begin: int) -> list[int]:
         answer = http.get("/sim/records/0", params={"from": begin, "until": 300})

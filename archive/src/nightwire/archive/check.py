@@ -66,11 +66,13 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
         KafkaException: Kafka does not answer.
     """
     tables = archive.of(survey)
+    packets, index, alerts = (Table(archive.place, survey, kind) for kind in (PACKETS, INDEX, ALERTS))
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]
-        ends = {
-            number: _level(archive, survey, (tables.topic, number)) for number in sorted(known.partitions)
+        ends = {  # how far each is archived, in all tables
+            number: min(one.position((tables.topic, number)) or 0 for one in (packets, index, alerts))
+            for number in sorted(known.partitions)
         }
         tables.refresh(at_once=True)  # after the positions: it has all that lies before them
         for number, level in ends.items():
@@ -80,7 +82,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
             for wanted in _portions(range(low, end), RANGE):
                 found.update(_compared(reader, archive, survey, number, wanted))
             for wanted in _portions(range(low, end), INDEX_RANGE):
-                found["index"] += _index_errors(archive, survey, number, wanted)
+                found["index"] += _index_errors(index, alerts, number, wanted)
             found["waiting"] = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
             yield Compared(number, low, end - 1, **found)
     finally:
@@ -88,12 +90,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
 
 
 def _portions(whole: range, size: int) -> Iterator[range]:
-    return (range(first, min(first + size, whole.stop)) for first in whole[::size])
-
-
-def _level(archive: Archive, survey: str, source: TopicPartition) -> int:
-    """Return how far a partition is archived, in all tables."""
-    return min(Table(archive.place, survey, kind).position(source) or 0 for kind in (PACKETS, INDEX, ALERTS))
+    return (whole[at : at + size] for at in range(0, len(whole), size))
 
 
 def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> dict[str, int]:
@@ -114,9 +111,8 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
     }
 
 
-def _index_errors(archive: Archive, survey: str, number: int, wanted: range) -> int:
+def _index_errors(index: Table, alerts: Table, number: int, wanted: range) -> int:
     """Return how many rows of the index are missing, or too many, of a range of offsets."""
-    alerts, index = (Table(archive.place, survey, kind) for kind in (ALERTS, INDEX))
     asked = number, wanted.start, wanted.stop, ALL
     due = _entries(map(index_rows, alerts.between(*asked, OURS)))
     there = _entries(index.between(*asked, ENTRY))

@@ -8,7 +8,7 @@ FILE_SIZE = 512 << 20
 """Size at which compaction begins another file. [byte]"""
 
 File = Mapping[str, Any]
-"""A file as the table's log has it: ``size_bytes``, ``partition.…``, ``min.…``, ``max.…``."""
+"""A file as the table's log has it: ``size_bytes``; by column ``partition``, ``min``, ``max``."""
 
 
 def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterator[list[File]]:
@@ -23,13 +23,12 @@ def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterat
         follows: Column by whose least value files follow each other.
         least: How many files are worth joining.
     """
-    parts = [f"partition.{name}" for name in folders]
 
     def folder(one: File) -> list[str]:
-        return [str(one[part]) for part in parts]
+        return [str(one["partition"][name]) for name in folders]
 
     def place(one: File) -> tuple[Any, ...]:
-        begin = one.get(f"min.{follows}")
+        begin = (one.get("min") or {}).get(follows)
         return folder(one), begin is None, begin
 
     for _, some in groupby(sorted(files.to_pylist(), key=place), key=folder):

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from posixpath import dirname
@@ -36,7 +36,7 @@ class Shape:
     blob: str
 
 
-def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> File:
+def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> AddAction:
     """Write the rows of a run into one file, and return what the table's log is to have of it.
 
     Args:
@@ -51,9 +51,9 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
     """
     name = f"{dirname(run[0]['path'])}/part-{uuid4()}.zstd.parquet"
     where, plain = f"{root}/{name}", [one for one in shape.schema.names if one != shape.blob]
-    parts = [f"{root}/{one['path']}" for one in run]
-    count = 0
-    try:
+    parts, count = [f"{root}/{one['path']}" for one in run], 0
+    with ExitStack() as unless_done:
+        unless_done.callback(_remove, files, where)
         with ParquetWriter(
             where,
             shape.schema,
@@ -65,11 +65,15 @@ def write_joined(files: Any, root: str, run: Sequence[File], shape: Shape) -> Fi
             for portion in _portions(files, parts, shape):
                 writer.write_table(portion, row_group_size=2 * shape.group)
                 count += len(portion)
-        return _merged(run, count) | {"path": name, "size_bytes": files.size(where)}
-    except BaseException:
-        with suppress(OSError):
-            files.rm_file(where)
-        raise
+        told = json.dumps(_statistics(run, count), default=_text)
+        added = AddAction(name, files.size(where), _folder(run), _now(), data_change=True, stats=told)
+        unless_done.pop_all()
+    return added
+
+
+def _remove(files: Any, where: str) -> None:
+    with suppress(OSError):
+        files.rm_file(where)
 
 
 def _portions(files: Any, parts: Sequence[str], shape: Shape) -> Iterator[Any]:
@@ -96,30 +100,29 @@ def _groups(files: Any, parts: Sequence[str]) -> Iterator[Any]:
                 yield from opened.read_row_group(at, use_threads=False).to_batches()
 
 
-def _merged(run: Sequence[File], count: int) -> dict[str, Any]:
+def _statistics(run: Sequence[File], count: int) -> dict[str, Any]:
     """Return what the log has of each file of a run as that of one with *count* rows.
 
     What one of them lacks is not told.
     """
-    ways: Mapping[str, Callable[[list[Any]], Any]] = {
-        "min.": min,
-        "max.": max,
-        "null_count.": sum,
-        "num_records": sum,
+    known = [one["num_records"] for one in run]
+    if None not in known and count != sum(known):
+        raise pa.ArrowInvalid(f"{count} rows were read of {sum(known)} in the log")
+    return {
+        "numRecords": count,
+        "minValues": _together(run, "min", min),
+        "maxValues": _together(run, "max", max),
+        "nullCount": _together(run, "null_count", sum),
     }
-    known = {name: [one[name] for one in run] for name in run[0]}
-    merged = {
-        name: way(values)
-        for name, values in known.items()
-        for begin, way in ways.items()
-        if name.startswith(begin) and None not in values
-    }
-    if count != merged.setdefault("num_records", count):
-        raise pa.ArrowInvalid(f"{count} rows were read of {merged['num_records']} in the log")
-    return {name: one for name, one in run[0].items() if name.startswith("partition.")} | merged
 
 
-def commit_joined(table: DeltaTable, run: Sequence[File], joined: File, attempts: int) -> None:
+def _together(run: Sequence[File], kind: str, way: Callable[[list[Any]], Any]) -> dict[str, Any]:
+    parts = [one.get(kind) or {} for one in run]
+    known = {name: [part.get(name) for part in parts] for name in parts[0]}
+    return {name: way(values) for name, values in known.items() if None not in values}
+
+
+def replace_by(table: DeltaTable, run: Sequence[File], joined: AddAction, attempts: int) -> None:
     """Put *joined* in the place of a run.
 
     Rows count as changed: else delta-rs would commit it over another that has removed the same.
@@ -128,21 +131,10 @@ def commit_joined(table: DeltaTable, run: Sequence[File], joined: File, attempts
         CommitFailedError: Another process has removed one of them since *table* was looked at.
         DeltaError: The store does not answer.
     """
-    now = time.time_ns() // 1_000_000
-    told = {
-        "numRecords": joined["num_records"],
-        "minValues": _within(joined, "min."),
-        "maxValues": _within(joined, "max."),
-        "nullCount": _within(joined, "null_count."),
-    }
-    values = _within(joined, "partition.").items()
-    folder = {name: None if value is None else str(value) for name, value in values}
-    added = AddAction(
-        joined["path"], joined["size_bytes"], folder, now, True, json.dumps(told, default=_told)
-    )
-    removed = [RemoveAction(one["path"], True, now, one["size_bytes"], folder) for one in run]
+    folder = _folder(run)
+    removed = [RemoveAction(one["path"], True, _now(), one["size_bytes"], folder) for one in run]
     table.create_write_transaction(
-        [added, *removed],
+        [joined, *removed],
         "append",
         table.schema(),
         list(folder),
@@ -150,11 +142,16 @@ def commit_joined(table: DeltaTable, run: Sequence[File], joined: File, attempts
     )
 
 
-def _within(file: File, begin: str) -> dict[str, Any]:
-    return {name.removeprefix(begin): value for name, value in file.items() if name.startswith(begin)}
+def _folder(run: Sequence[File]) -> dict[str, str | None]:
+    values = run[0]["partition"].items()
+    return {name: None if value is None else str(value) for name, value in values}
 
 
-def _told(value: Any) -> str:
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _text(value: Any) -> str:
     if isinstance(value, datetime):
         return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return str(value)

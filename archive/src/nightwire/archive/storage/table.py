@@ -25,7 +25,7 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from nightwire.archive.storage.file_runs import File, runs
-from nightwire.archive.storage.joining import Shape, commit_joined, write_joined
+from nightwire.archive.storage.joining import Shape, replace_by, write_joined
 from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.core.kafka import TopicPartition
 
@@ -273,8 +273,7 @@ class Table:
         if (found := self.refreshed()) is None:
             return 0
         before = len(found.file_uris())
-        files = pa.table(found.get_add_actions(flatten=True))
-        for run in runs(files, self.kind.partition_by, self.kind.follows, least):
+        for run in runs(pa.table(found.get_add_actions()), self.kind.partition_by, self.kind.follows, least):
             there = pa.table(found.get_add_actions())["path"].to_pylist()
             if not {one["path"] for one in run} <= {*there}:
                 continue  # what went before the commit's version is no conflict to it
@@ -296,7 +295,7 @@ class Table:
         sort_by = "" if self.kind.blob else self.kind.sort_by
         shape = Shape(pa.schema(columns), sort_by, group, self.kind.blob)
         joined = write_joined(self._place.files, self.uri.removeprefix("s3://"), run, shape)
-        commit_joined(found, run, joined, ATTEMPTS)
+        replace_by(found, run, joined, ATTEMPTS)
 
     def forget(self, before: str, spared: timedelta) -> None:
         """Let rows go whose date, or month, is before a day, and files that no version needs.
