@@ -95,9 +95,7 @@ class Contained:
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        made = Sandbox("strong", LIMITS)
-        weakref.finalize(self, made.close).atexit = False  # it ends with us
-        return made
+        return Sandbox("strong", LIMITS)  # it ends with us
 
 
 SANDBOXES: weakref.WeakValueDictionary[str, Contained] = weakref.WeakValueDictionary()
