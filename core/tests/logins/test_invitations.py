@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.logins.invitations import Invitation, InvitationError
-from nightwire.schemas.serving import TRIES, WINDOW, RefusedError, Tries
+from nightwire.schemas.serving import TRIES, WINDOW, RefusedError, Tries, source_of
 
 
 def test_a_code_is_read_as_it_was_made_until_it_ends() -> None:
@@ -41,3 +41,24 @@ def test_who_is_wrong_too_often_waits_and_nobody_else_does() -> None:
     tries.check("ann")
     now[0] += WINDOW
     tries.check("mallory")
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "same"),
+    [
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
+        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_a_network_of_ipv6_addresses_is_one_source(address: str, other: str, same: bool) -> None:
+    assert (source_of(address) == source_of(other)) == same
+    tries = Tries()
+    for _ in range(TRIES):
+        tries.wrong(address)
+    if same:
+        with pytest.raises(RefusedError):
+            tries.check(other)
+    else:
+        tries.check(other)

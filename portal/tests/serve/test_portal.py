@@ -9,10 +9,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from starlette.requests import Request
 
 from nightwire.core.kafka import Writer, producer
-from nightwire.portal.gate import RateLimit, source_of
+from nightwire.portal.gate import RateLimit
 from nightwire.portal.model.words import python_lines
 from nightwire.schemas.serving import KafkaAccess
 from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
@@ -265,20 +264,6 @@ def test_an_address_that_asks_too_much_waits(bootstrap: str) -> None:
     with serving(bootstrap, limit=limit) as one, httpx.Client(base_url=one.url) as http:
         assert [http.get("/api/alerts").status_code for _ in range(4)] == [200, 200, 200, 429]
         assert "wait a few seconds" in http.get("/").text
-
-
-@pytest.mark.parametrize(
-    ("address", "other", "same"),
-    [
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
-        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
-        ("192.0.2.1", "192.0.2.2", False),
-    ],
-)
-def test_a_network_of_ipv6_addresses_is_one_source(address: str, other: str, same: bool) -> None:
-    one, two = (source_of(Request({"type": "http", "client": (host, 1)})) for host in (address, other))
-    assert (one == two) == same
 
 
 def test_before_anything_came_in_the_page_says_so() -> None:

@@ -3,10 +3,8 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from ipaddress import IPv6Address, IPv6Network
 from typing import TypeVar
 
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
@@ -21,6 +19,7 @@ from nightwire.schemas.serving import (
     Tries,
     answered,
     login_of,
+    source_of,
 )
 from nightwire.schemas.topics import VOEVENTS
 
@@ -131,14 +130,14 @@ class Gate:
         session = self.sessions.of(http)
         known = session is not None and session.login == login
         if not known:
-            self.tries.check(source_of(http))
+            self.tries.check(address_of(http))
         try:
             return await answered(ask, login, *asked)
         except RefusedError as error:
             if error.status == HTTPStatus.UNAUTHORIZED and known:
                 self.sessions.end(http)
             elif error.status == HTTPStatus.UNAUTHORIZED:
-                self.tries.wrong(source_of(http))
+                self.tries.wrong(address_of(http))
             raise
 
 
@@ -147,20 +146,9 @@ def address_of(http: Request) -> str:
     return http.client.host if http.client else ""
 
 
-def source_of(http: Request) -> str:
-    """Return whom rates are counted for: an address, or the network of an IPv6 one.
-
-    Whoever has one address of a /64 has all 2⁶⁴ of it (RFC 6177).
-    """
-    with suppress(ValueError):
-        found = IPv6Address(address_of(http))
-        return str(found.ipv4_mapped or IPv6Network((int(found) >> 64 << 64, 64)))
-    return address_of(http)
-
-
 @dataclass
 class RateLimit:
-    """A bucket of tokens for each address: a page with a hundred stamps fits in at once.
+    """A bucket of tokens for each `source_of`: a page with a hundred stamps fits in at once.
 
     Attributes:
         rate: Requests that an address may make, on the average. [1/s]
@@ -179,7 +167,7 @@ class RateLimit:
         Raises:
             RefusedError: 429: there is none left.
         """
-        address, now = source_of(http), self.clock()
+        address, now = source_of(address_of(http)), self.clock()
         left, since = self._left.pop(address, (self.burst, now))
         left = min(self.burst, left + (now - since) * self.rate)
         self._left[address] = max(0.0, left - 1), now

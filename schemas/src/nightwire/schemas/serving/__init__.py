@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nightwire.schemas.serving.permission import answered, asking, may
     from nightwire.schemas.serving.requests import RefusedError, body_of, object_of, refusal
     from nightwire.schemas.serving.tls import ServerTLS, TLSError, load_identity, trusting_context
-    from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries
+    from nightwire.schemas.serving.tries import TRIES, WINDOW, Tries, source_of
     from nightwire.schemas.serving.wsgi import serve_wsgi
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "refusal",
     "run",
     "serve_wsgi",
+    "source_of",
     "tls_door",
     "tls_server",
     "trusting_context",
@@ -78,6 +79,7 @@ __getattr__ = on_demand(
         "refusal": "requests",
         "run": "listeners",
         "serve_wsgi": "wsgi",
+        "source_of": "tries",
         "tls_door": "listeners",
         "tls_server": "listeners",
         "trusting_context": "tls",
