@@ -127,7 +127,8 @@ async def _respond(portal: Portal, answer: Answering, answered: Counter, http: R
         response = await answer(portal, http)
     except tuple(STATUS) as error:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
-        response = _refused(portal, http, getattr(error, "status", status), str(error))
+        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        response = _refused(portal, http, getattr(error, "status", status), why)
     response.headers.setdefault("Cache-Control", "no-store")
     answered.labels(path, str(response.status_code)).inc()
     return response
