@@ -2,8 +2,10 @@
 afterwards.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -318,12 +320,13 @@ def has(one: psutil.Process | None, word: str) -> bool:
     return one is not None and word in " ".join(one.cmdline())
 
 
-def one_of(site: Site, wanted: Callable[[psutil.Process], bool]) -> psutil.Process:
-    """Return the first process below the engine that is *wanted*."""
-    for child in psutil.Process(site.child.pid).children(recursive=True):
-        try:
-            if wanted(child):
-                return child
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
-            continue
-    return pytest.fail("the engine has no such process")
+def one_of(site: Site, wanted: Callable[[psutil.Process], bool], wait: float = 10.0) -> psutil.Process:
+    """Return the first process below the engine that is *wanted*, once there is one; waits [s]."""
+    end = time.monotonic() + wait
+    while time.monotonic() < end:
+        for child in psutil.Process(site.child.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                if wanted(child):
+                    return child
+        time.sleep(0.02)  # polling a condition
+    return pytest.fail(f"the engine has no such process\n{site.log.read_text()[-3000:]}")
