@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from deltalake import DeltaTable
 
 from archive.tests.conftest import NOON, Known, alert, message, put, record, writer
 from archive.tests.test_serving import answering
@@ -56,6 +57,23 @@ def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path
         assert len(found.get(1, columns=["id", "diaSource.psfFlux"])) == 0
         near = found.cone(10.015, -20.25, 1.0, columns=["id", "diaSource.psfFlux"])
         assert (near.column("id").to_pylist(), len(near.column("distance"))) == (["2"], 1)
+
+
+def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
+    """A DELETE within a file writes the rest anew, with Arrow's string_view and binary_view."""
+    tables = writer(tmp_path)
+    put(tables, *(record(n) for n in range(3)))
+    for kind in ("packets", "index", "alerts"):
+        DeltaTable(str(tmp_path / "sim" / kind)).delete("offset = 1")
+    for n in range(3, 7):
+        put(tables, record(n))
+    for _ in range(2):
+        with Archive(tmp_path) as found:
+            assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
+            assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
+            assert [*found.of("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
+        upkeep = Upkeep(Place(tmp_path), Retention())
+        assert (upkeep.run(least=2) >= 0, upkeep.failed) == (True, [])
 
 
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:

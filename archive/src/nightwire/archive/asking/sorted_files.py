@@ -1,6 +1,6 @@
 """Rows of files that are sorted by a column: of each, the groups that can have some are read."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
@@ -21,10 +21,11 @@ MOST_KNOWN = 512
 
 
 class Groups(NamedTuple):
-    """The groups of rows of a file: its metadata, and least and greatest of a column in each."""
+    """The row groups of a file: footer, minimum and maximum of a column, types to cast columns to."""
 
     metadata: Any
     bounds: Bounds
+    casts: Mapping[str, Any]
 
 
 class SortedFiles:
@@ -38,7 +39,7 @@ class SortedFiles:
     def __init__(self, place: Place, kept: int = 0) -> None:
         self._place = place
         self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
-        self._group = lru_cache(kept)(self._read_group)
+        self._group = lru_cache(kept)(self._read_groups)
 
     def rows(
         self,
@@ -85,11 +86,8 @@ class SortedFiles:
     def _read(
         self, file: str, places: list[int], column: str, ranges: Sequence[Range], names: list[str]
     ) -> Any:
-        if len(places) == 1:
-            table = self._group(file, places[0], column, tuple(names))
-        else:
-            with self._opened(file, self._groups(file, column).metadata) as opened:
-                table = opened.read_row_groups(places, names, use_threads=False)
+        read = self._group if len(places) == 1 else self._read_groups
+        table = read(file, tuple(places), column, tuple(names))
         values = table.column(column)
         within = reduce(pc.or_, [_between(values, *one) for one in ranges])
         at = pc.indices_nonzero(within)
@@ -97,18 +95,25 @@ class SortedFiles:
             return table.slice(first, len(at))  # nothing is copied
         return table.filter(within)
 
-    def _read_group(self, file: str, place: int, column: str, names: tuple[str, ...]) -> Any:
-        with self._opened(file, self._groups(file, column).metadata) as opened:
-            return opened.read_row_group(place, list(names), use_threads=False)
+    def _read_groups(self, file: str, places: tuple[int, ...], column: str, names: tuple[str, ...]) -> Any:
+        groups = self._groups(file, column)
+        with self._opened(file, groups.metadata) as opened:
+            table = opened.read_row_groups(places, list(names), use_threads=False)
+        for name in groups.casts.keys() & {*names}:
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, name, table.column(at).cast(groups.casts[name]))
+        return table
 
     def _looked_up(self, file: str, column: str) -> Groups:
         with self._opened(file) as opened:
-            metadata, kind = opened.metadata, opened.schema_arrow.field(column).type
+            metadata, types = opened.metadata, {one.name: one.type for one in opened.schema_arrow}
+        casts = {name: plain for name, kind in types.items() if (plain := _without_views(kind)) != kind}
         at = metadata.schema.names.index(column)
         found = [metadata.row_group(one).column(at).statistics for one in range(metadata.num_row_groups)]
+        kind = _without_views(types[column])
         # of long texts there are none
         ends = (pa.array([getattr(one, end, None) for one in found], kind) for end in ("min", "max"))
-        return Groups(metadata, Bounds(*ends))
+        return Groups(metadata, Bounds(*ends), casts)
 
     @contextmanager
     def _opened(self, file: str, metadata: Any = None) -> Iterator[Any]:
@@ -119,6 +124,15 @@ class SortedFiles:
                 yield opened
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"{file}: {error}") from error
+
+
+def _without_views(kind: Any) -> Any:
+    """Return a type without Arrow's views, which delta-rs' DELETE writes and few functions take."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_without_views(one.type)) for one in kind])
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
 def _between(values: Any, low: Any, high: Any) -> Any:

@@ -83,13 +83,13 @@ def _portions(files: Any, parts: Sequence[str], shape: Shape) -> Iterator[Any]:
         yield rows.to_table(use_threads=False).sort_by(shape.sort_by)
         return
     waiting = list[Any]()
-    for batch in _groups(files, parts):
-        waiting.append(batch)
+    for group in _groups(files, parts):
+        waiting.append(group.cast(shape.schema))  # delta-rs' DELETE writes string_view, binary_view
         if sum(map(len, waiting)) >= shape.group:
-            yield pa.Table.from_batches(waiting).cast(shape.schema)
+            yield pa.concat_tables(waiting)
             waiting.clear()
     if waiting:
-        yield pa.Table.from_batches(waiting).cast(shape.schema)
+        yield pa.concat_tables(waiting)
 
 
 def _groups(files: Any, parts: Sequence[str]) -> Iterator[Any]:
@@ -97,7 +97,7 @@ def _groups(files: Any, parts: Sequence[str]) -> Iterator[Any]:
     for part in parts:
         with ParquetFile(part, filesystem=files, pre_buffer=True) as opened:
             for at in range(opened.num_row_groups):
-                yield from opened.read_row_group(at, use_threads=False).to_batches()
+                yield opened.read_row_group(at, use_threads=False)
 
 
 def _statistics(run: Sequence[File], count: int) -> dict[str, Any]:
