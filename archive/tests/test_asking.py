@@ -114,11 +114,11 @@ def test_ranges_are_joined_at_the_smallest_gaps() -> None:
     ],
 )
 def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why: str) -> None:
-    link = Path(archived.place.url, "sim", "link")
+    link = Path(archived.store.url, "sim", "link")
     link.unlink(missing_ok=True)
     link.symlink_to("/etc/passwd")
     with pytest.raises(QuestionError, match=why):
-        archived.query(sql.replace("{folder}", archived.place.url))
+        archived.query(sql.replace("{folder}", archived.store.url))
     assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
 
 

@@ -18,7 +18,7 @@ from nightwire.archive import Archive
 from nightwire.archive.check import Compared, compare
 from nightwire.archive.commands import archive
 from nightwire.archive.serve import LastingDrain, ServeSettings, draining, working
-from nightwire.archive.storage import Place, StorageError, WholeRecord
+from nightwire.archive.storage import StorageError, Store, WholeRecord
 from nightwire.archive.writing import Batching, Drain, SurveyWriter
 from nightwire.archive.writing.survey_writer import Written
 from nightwire.core.accounting import discrepancies, read_accounts
@@ -44,7 +44,7 @@ def site(
 
 def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
     """Return how an archive in *folder* is run that writes at once."""
-    return ServeSettings(place=Place(folder), where=where, schedule="constant", batching=Batching(0.2))
+    return ServeSettings(store=Store(folder), where=where, schedule="constant", batching=Batching(0.2))
 
 
 def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Compared]:
@@ -202,7 +202,7 @@ def test_who_was_overtaken_goes_on_behind_the_other(
         known = False
 
     asked = serve_settings(folder, Endpoints(kafka, registry))
-    overtaken = Overtaken(Place(folder), "sim", Known())
+    overtaken = Overtaken(Store(folder), "sim", Known())
 
     @contextmanager
     def opened() -> Iterator[Drain]:
@@ -257,7 +257,7 @@ def test_who_was_away_for_long_is_waited_for(
     @contextmanager
     def opened() -> Iterator[Drain]:
         with draining(asked, kafka) as drain:
-            upset = Upset(Place(folder), "sim", Known())
+            upset = Upset(Store(folder), "sim", Known())
             drain._writer_of = lambda _survey: upset
             yield drain
 

@@ -12,7 +12,7 @@ from archive.tests.conftest import NOON, Known, alert, message, put, record, wri
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, QuestionError
 from nightwire.archive.commands import archive
-from nightwire.archive.storage import Place, StorageError, record_of
+from nightwire.archive.storage import StorageError, Store, record_of
 from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess
@@ -20,7 +20,7 @@ from nightwire.schemas.wire import frame
 
 
 def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
-    path = Path(archived.place.url) / "sim" / "written.csv"
+    path = Path(archived.store.url) / "sim" / "written.csv"
     for words in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE)", "explain /* */ analyze", "EXPLAIN"):
         with pytest.raises(QuestionError, match="nothing is written here"):
             archived.query(f"{words} COPY (SELECT 1) TO '{path}'")
@@ -72,7 +72,7 @@ def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
             assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
             assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
             assert [*found.of("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
-        upkeep = Upkeep(Place(tmp_path), Retention())
+        upkeep = Upkeep(Store(tmp_path), Retention())
         assert (upkeep.run(least=2) >= 0, upkeep.failed) == (True, [])
 
 
@@ -96,7 +96,7 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     for number in range(3):
         put(tables := writer(tmp_path), record(number))
     next((tmp_path / "sim" / "alerts").rglob("*.parquet")).unlink()
-    upkeep = Upkeep(Place(tmp_path), Retention())
+    upkeep = Upkeep(Store(tmp_path), Retention())
     assert upkeep.run(least=2) > 0
     assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
     assert upkeep.said.startswith(

@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
 from nightwire.archive import Archive, serve
-from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
+from nightwire.archive.storage import FencedError, StorageError, Store, Table, record_rows
 from nightwire.archive.writing import Batching, Drain, survey_writer
 from nightwire.archive.writing.columns import healpix, nights
 from nightwire.archive.writing.schedules import Schedule
@@ -258,7 +258,7 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     for n in range(6):
         put(tables, *(record(6 * k + n, message(40 * k + n + 1)) for k in range(0)), record(n))
     before = ids(tmp_path)
-    upkeep = Upkeep(Place(tmp_path), Retention())
+    upkeep = Upkeep(Store(tmp_path), Retention())
     assert upkeep.run(least=2, spared=timedelta(0)) > 0
     assert (upkeep.done > 0, upkeep.failed) == (True, [])
     assert ids(tmp_path) == before
@@ -269,14 +269,14 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
     put(writer(tmp_path), record(6))
     short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
-    Upkeep(Place(tmp_path), short).run(spared=timedelta(0))
-    kept = Table(Place(tmp_path), "sim", tables.packets.kind)
+    Upkeep(Store(tmp_path), short).run(spared=timedelta(0))
+    kept = Table(Store(tmp_path), "sim", tables.packets.kind)
     assert kept.position(SOURCE) == 7
     assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])
 
 
 def ids_or_none(folder: Path) -> list[str]:
-    table = Table(Place(folder), "sim", writer(folder).alerts.kind).refreshed()
+    table = Table(Store(folder), "sim", writer(folder).alerts.kind).refreshed()
     return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""The past: every survey's alerts in tables that others read, by id, object, place, and SQL."""
+"""Every survey's past alerts in Delta tables: by id, object, position, and SQL."""
 
 from typing import TYPE_CHECKING
 

@@ -66,7 +66,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
         KafkaException: Kafka does not answer.
     """
     tables = archive.of(survey)
-    packets, index, alerts = (Table(archive.place, survey, kind) for kind in (PACKETS, INDEX, ALERTS))
+    packets, index, alerts = (Table(archive.store, survey, kind) for kind in (PACKETS, INDEX, ALERTS))
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]

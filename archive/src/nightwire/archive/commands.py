@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NICENESS = 10
 """Of the process that archives: the live stream's come first where there are too few cores."""
-place_option = click.option(
+archive_option = click.option(
     "--archive",
     "url",
     envvar="NIGHTWIRE_ARCHIVE",
@@ -36,7 +36,7 @@ survey_option = click.option(
     "--survey", shell_complete=completion.surveys, help="Whose alerts.  [default: the only one there is]"
 )
 ASKING = (
-    place_option,
+    archive_option,
     survey_option,
     click.option(
         "--columns", metavar="NAME,…", help="Columns of the answer; * for all.  [default: canonical ones]"
@@ -71,7 +71,7 @@ def archive() -> None:
 
 
 @archive.command()
-@place_option
+@archive_option
 @with_options(service_options(8085))
 @click.option(
     "--schedule",
@@ -119,7 +119,7 @@ def serve(
 
     run(
         ServeSettings(
-            place=_place(url),
+            store=_store(url),
             batching=Batching(every, batch),
             retention=Retention(_span(keep), _span(keep_whole)),
             upkeep=compact_every,
@@ -198,21 +198,21 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
 
 
 @archive.command()
-@place_option
+@archive_option
 @click.option("--keep", metavar="DURATION", help="Delete columns that are older.")
 @click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
 def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
     from nightwire.archive.upkeep import Retention, Upkeep
 
-    upkeep = Upkeep(_place(url), Retention(_span(keep), _span(keep_whole)))
+    upkeep = Upkeep(_store(url), Retention(_span(keep), _span(keep_whole)))
     click.echo(f"{upkeep.run(least=2)} files fewer")
     if upkeep.failed:
         raise click.ClickException("; ".join(upkeep.failed))
 
 
 @archive.command()
-@place_option
+@archive_option
 @bootstrap_option
 def check(url: str | None, bootstrap: str | None) -> None:
     """Prove that archive and topics are the same, record by record that Kafka still has.
@@ -228,7 +228,7 @@ def check(url: str | None, bootstrap: str | None) -> None:
     from nightwire.core.runtime import find_endpoints
 
     kafka = enter(find_endpoints(bootstrap).kafka)
-    with Archive(_place(url).url) as found:
+    with Archive(_store(url).url) as found:
         rows = [(survey, one) for survey in found.surveys for one in compare(kafka, found, survey)]
     titles = ("survey", *(vars(rows[0][1]) if rows else ()))
     cells = [[survey, *vars(one).values()] for survey, one in rows]
@@ -248,7 +248,7 @@ def _ask(
     from nightwire.archive import Archive
     from nightwire.archive.asking import FORMS, columns_in
 
-    with Archive(_place(url).url) as found:
+    with Archive(_store(url).url) as found:
         answer = question(found, survey, columns_in(columns))
         if form == "table" and out is None:
             _show(answer)
@@ -292,15 +292,15 @@ def _put(body: bytes, out: Path | None) -> None:
         out.write_bytes(body)
 
 
-def _place(url: str | None) -> Any:
-    from nightwire.archive.storage import ArchiveError, Place
+def _store(url: str | None) -> Any:
+    from nightwire.archive.storage import ArchiveError, Store
     from nightwire.core.runtime import state_dir
 
     if url:
-        return Place(url)
+        return Store(url)
     if (state := state_dir()) is None:
         raise ArchiveError("no archive: name one with --archive URL, or NIGHTWIRE_ARCHIVE")
-    return Place(state / "archive")
+    return Store(state / "archive")
 
 
 def _span(text: str | None) -> timedelta | None:

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from nightwire.archive.asking import Archive
 from nightwire.archive.serving import application
-from nightwire.archive.storage import FencedError, Place, StorageError
+from nightwire.archive.storage import FencedError, StorageError, Store
 from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.archive.writing import (
     GROUP,
@@ -72,7 +72,7 @@ class ServeSettings(HttpService):
     """What an archive was asked for.
 
     Attributes:
-        place: Where it lies.
+        store: The archive's folder or bucket.
         schedule: Name of when records are taken.
         rate: Most bytes a second, for the schedule that has a rate.
         batching: When they are written.
@@ -80,7 +80,7 @@ class ServeSettings(HttpService):
         upkeep: Time between two compactions; 0 for none. [s]
     """
 
-    place: Place
+    store: Store
     schedule: str = "state"
     rate: int = 10_000_000
     batching: Batching = field(default_factory=Batching)
@@ -100,22 +100,22 @@ def serve(asked: ServeSettings) -> None:
     kafka = enter(asked.where.kafka)
     collected = CollectorRegistry()
     with ExitStack() as exits:
-        archive = exits.enter_context(Archive(asked.place.url))
+        archive = exits.enter_context(Archive(asked.store.url))
         answered = request_counter(collected, "nightwire_archive_requests_total")
         app = application(archive, asked.access(), answered)
         servers = asked.servers(app, app)
         drain = LastingDrain(partial(draining, asked, kafka))
         failures = exits.enter_context(working(drain, partial(end, servers)))
-        upkeep = Upkeep(asked.place, asked.retention)
+        upkeep = Upkeep(asked.store, asked.retention)
         count(collected, drain, upkeep)
         healthy = asked.metrics_page(
             collected, servers, lambda: drain.is_at_work and not failures, lambda: upkeep.said
         )
         exits.enter_context(healthy)
         exits.enter_context(seen_to(upkeep, asked.upkeep))
-        about = {"archive": asked.place.url, "schedule": asked.schedule}
+        about = {"archive": asked.store.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=asked.endpoints, capabilities=about))
-        log.info("the archive in %s on %s", asked.place, asked.url)
+        log.info("the archive in %s on %s", asked.store, asked.url)
         run(servers)
     for failure in failures:
         raise failure
@@ -140,7 +140,7 @@ def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
         ledger = Ledger(Writer(accounts), read_accounts(kafka))
         member = consumer(kafka, group=GROUP, on_error=registry.doubt, **MEMBER)
         schedule = SCHEDULES[asked.schedule](asked.rate)
-        writer_of = cache(lambda survey: SurveyWriter(asked.place, survey, registry))
+        writer_of = cache(lambda survey: SurveyWriter(asked.store, survey, registry))
         try:
             yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from nightwire.archive.storage import ALERTS, FOLDER, INDEX, PACKETS, Place, StorageError, Table
+from nightwire.archive.storage import ALERTS, FOLDER, INDEX, PACKETS, StorageError, Store, Table
 
 LEAST = 8
 """So many small files of a folder are joined, while the archive is at work."""
@@ -30,7 +30,7 @@ class Upkeep:
     """The upkeep of an archive: what it did, and what it could not.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         retention: How long things are kept.
 
     Attributes:
@@ -38,8 +38,8 @@ class Upkeep:
         failed: Why tables were not, the last time.
     """
 
-    def __init__(self, place: Place, retention: Retention) -> None:
-        self._place, self._retention = place, retention
+    def __init__(self, store: Store, retention: Retention) -> None:
+        self._store, self._retention = store, retention
         self.done, self.failed = 0.0, list[str]()
 
     @property
@@ -72,9 +72,9 @@ class Upkeep:
         return fewer
 
     def _tables(self) -> Iterator[Table]:
-        for survey in self._place.folders():
+        for survey in self._store.folders():
             for kind in (ALERTS, INDEX, PACKETS) if survey != FOLDER else ():
-                yield Table(self._place, survey, kind)
+                yield Table(self._store, survey, kind)
 
     def _of_table(self, table: Table, least: int, spared: timedelta) -> int:
         kept = self._retention.whole if table.kind is PACKETS else self._retention.rows

@@ -1,4 +1,4 @@
-"""What passed: alerts by id, by object, by place, by SQL, and whole, with their stamps."""
+"""The reader of an archive: alerts by id, object, cone and SQL, and whole, with their stamps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
 from nightwire.archive.asking.light_curve import ATTRIBUTES, merged
 from nightwire.archive.asking.questions import Questions
 from nightwire.archive.asking.survey_tables import SurveyTables
-from nightwire.archive.storage import FOLDER, ArchiveError, KeptSchemas, Place, WholeRecord
+from nightwire.archive.storage import FOLDER, ArchiveError, KeptSchemas, Store, WholeRecord
 from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
@@ -31,10 +31,10 @@ class Archive(AbstractContextManager["Archive"]):
     """
 
     def __init__(self, url: str | Path) -> None:
-        self.place = Place(url)
-        self._engine, self._questions = Engine(self.place), Questions(self.place)
+        self.store = Store(url)
+        self._engine, self._questions = Engine(self.store), Questions(self.store)
         self._tables: dict[str, SurveyTables] = {}
-        self._schemas = KeptSchemas(self.place)
+        self._schemas = KeptSchemas(self.store)
         self._decoder = AlertDecoder(self._schemas)
 
     def __exit__(self, *_error: object) -> None:
@@ -48,7 +48,7 @@ class Archive(AbstractContextManager["Archive"]):
     @property
     def surveys(self) -> list[str]:
         """The surveys that have alerts here."""
-        return [name for name in self.place.folders() if name != FOLDER]
+        return [name for name in self.store.folders() if name != FOLDER]
 
     def of(self, survey: str | None = None) -> SurveyTables:
         """Return the tables of *survey*, as they are now; None where there is but one.
@@ -60,10 +60,10 @@ class Archive(AbstractContextManager["Archive"]):
         if name not in self._tables:
             if name not in (there := self.surveys):
                 raise ArchiveError(
-                    f"{self.place}: no alerts of {name!r}; there are: {', '.join(there) or 'none'}"
+                    f"{self.store}: no alerts of {name!r}; there are: {', '.join(there) or 'none'}"
                     f"{meant(name, there)}"
                 )
-            self._tables[name] = SurveyTables(self.place, name, self._engine)
+            self._tables[name] = SurveyTables(self.store, name, self._engine)
         self._tables[name].refresh()
         return self._tables[name]
 
@@ -71,7 +71,7 @@ class Archive(AbstractContextManager["Archive"]):
         there = self.surveys
         if len(there) != 1:
             raise ArchiveError(
-                f"{self.place}: name one of the surveys {', '.join(there) or '(none is there)'}"
+                f"{self.store}: name one of the surveys {', '.join(there) or '(none is there)'}"
             )
         return there[0]
 
@@ -158,8 +158,8 @@ class Archive(AbstractContextManager["Archive"]):
             UnknownSchemaError: The archive has not its schema.
         """
         tables = self.of(survey)
-        places = tables.by_key("id", str(alert_id), ("partition", "offset")).to_pylist()
-        for at in reversed(places):
+        positions = tables.by_key("id", str(alert_id), ("partition", "offset")).to_pylist()
+        for at in reversed(positions):
             if (value := tables.value(at["partition"], at["offset"])) is not None:
                 return self._decoder.decode(value)
         return None

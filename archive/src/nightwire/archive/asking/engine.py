@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nightwire.archive.storage import ArchiveError, Place, StorageError
+from nightwire.archive.storage import ArchiveError, StorageError, Store
 
 READS = frozenset({duckdb.StatementType.SELECT})
 """Statements that are answered; no EXPLAIN: with ANALYZE it does what it explains, even a COPY."""
@@ -26,17 +26,17 @@ class Engine:
     """Answers SQL.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         memory: What one question may use. (DuckDB's words, ``4GB``)
     """
 
-    def __init__(self, place: Place, memory: str = "4GB") -> None:
+    def __init__(self, store: Store, memory: str = "4GB") -> None:
         self._connection = duckdb.connect(
             config={"memory_limit": memory, "threads": str(os.cpu_count() or 1), "temp_directory": ""}
         )
-        if place.is_remote:
-            self._connection.register_filesystem(place.files)
-        folder = place.url.replace("'", "''")
+        if store.is_remote:
+            self._connection.register_filesystem(store.filesystem)
+        folder = store.url.replace("'", "''")
         for setting in (
             "parquet_metadata_cache = true",
             "python_scan_all_frames = false",

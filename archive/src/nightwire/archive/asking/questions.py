@@ -12,7 +12,7 @@ from queue import Empty, LifoQueue
 from typing import Any
 
 from nightwire.archive.asking.engine import Engine, QuestionError, too_late
-from nightwire.archive.storage import ArchiveError, Place
+from nightwire.archive.storage import ArchiveError, Store
 
 AT_ONCE = 2
 """Questions that are answered at the same time."""
@@ -36,11 +36,11 @@ class Questions:
     Safe to share between threads.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._idle: LifoQueue[_Worker | None] = LifoQueue()
         for _ in range(AT_ONCE):
             self._idle.put(None)
@@ -65,7 +65,7 @@ class Questions:
             raise BusyError(f"{AT_ONCE} questions are being answered: ask again later") from None
         try:
             if worker is None or not worker.is_alive:
-                worker = _Worker(self._place)
+                worker = _Worker(self._store)
             return worker.answer(sql, views, most, limit, most_bytes)
         except (EOFError, OSError) as error:
             if worker is not None:
@@ -84,10 +84,10 @@ class Questions:
 class _Worker:
     """A process that answers one question after the other."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, store: Store) -> None:
         context = get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, place.url), daemon=True)
+        self._process = context.Process(target=_work, args=(theirs, store.url), daemon=True)
         self._process.start()
         theirs.close()
         self._pipe.recv()  # it has begun: its start is nobody's time
@@ -114,7 +114,7 @@ class _Worker:
 def _work(pipe: Connection, url: str) -> None:
     """Answer questions until nobody is there any more."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
-    engine = Engine(Place(url), MEMORY)
+    engine = Engine(Store(url), MEMORY)
     pipe.send(None)
     while True:
         try:

@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 from nightwire.archive.asking.bounds import Bounds
 from nightwire.archive.asking.engine import QuestionError
-from nightwire.archive.storage import Place, StorageError
+from nightwire.archive.storage import StorageError, Store
 
 Range = tuple[Any, Any]
 """Least and greatest of a column."""
@@ -21,7 +21,7 @@ MOST_KNOWN = 512
 
 
 class Groups(NamedTuple):
-    """The row groups of a file: footer, minimum and maximum of a column, types to cast columns to."""
+    """The row groups of a file: footer, minimum and maximum of a column, types to cast to."""
 
     metadata: Any
     bounds: Bounds
@@ -32,12 +32,12 @@ class SortedFiles:
     """Reads files, and remembers where in them things lie: a file never changes.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         kept: How many groups of rows are kept that were asked for alone.
     """
 
-    def __init__(self, place: Place, kept: int = 0) -> None:
-        self._place = place
+    def __init__(self, store: Store, kept: int = 0) -> None:
+        self._store = store
         self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
         self._group = lru_cache(kept)(self._read_groups)
 
@@ -63,15 +63,15 @@ class SortedFiles:
             StorageError: A file is not there, or damaged, or the store does not answer.
         """
         wanted = list(dict.fromkeys([*names, column]))
-        places = {file: at for file in files if (at := self._within(file, column, ranges))}
+        groups = {file: at for file in files if (at := self._within(file, column, ranges))}
         if (
             most is not None
-            and (count := sum(self._counted(file, column, places[file]) for file in places)) > most
+            and (count := sum(self._counted(file, column, groups[file]) for file in groups)) > most
         ):
             raise QuestionError(
                 f"up to {count:,} alerts would have to be looked at, {most:,} are: ask for a smaller radius"
             )
-        found = [self._read(file, places[file], column, ranges, wanted) for file in places]
+        found = [self._read(file, groups[file], column, ranges, wanted) for file in groups]
         return pa.concat_tables(found).select(list(names)) if found else None
 
     def _within(self, file: str, column: str, ranges: Sequence[Range]) -> list[int]:
@@ -79,15 +79,15 @@ class SortedFiles:
         bounds = self._groups(file, column).bounds
         return np.logical_or.reduce([bounds.within(*one) for one in ranges]).nonzero()[0].tolist()  # type: ignore[no-any-return]
 
-    def _counted(self, file: str, column: str, places: Sequence[int]) -> int:
+    def _counted(self, file: str, column: str, groups: Sequence[int]) -> int:
         metadata = self._groups(file, column).metadata
-        return sum(metadata.row_group(at).num_rows for at in places)
+        return sum(metadata.row_group(at).num_rows for at in groups)
 
     def _read(
-        self, file: str, places: list[int], column: str, ranges: Sequence[Range], names: list[str]
+        self, file: str, groups: list[int], column: str, ranges: Sequence[Range], names: list[str]
     ) -> Any:
-        read = self._group if len(places) == 1 else self._read_groups
-        table = read(file, tuple(places), column, tuple(names))
+        read = self._group if len(groups) == 1 else self._read_groups
+        table = read(file, tuple(groups), column, tuple(names))
         values = table.column(column)
         within = reduce(pc.or_, [_between(values, *one) for one in ranges])
         at = pc.indices_nonzero(within)
@@ -95,13 +95,13 @@ class SortedFiles:
             return table.slice(first, len(at))  # nothing is copied
         return table.filter(within)
 
-    def _read_groups(self, file: str, places: tuple[int, ...], column: str, names: tuple[str, ...]) -> Any:
-        groups = self._groups(file, column)
-        with self._opened(file, groups.metadata) as opened:
-            table = opened.read_row_groups(places, list(names), use_threads=False)
-        for name in groups.casts.keys() & {*names}:
+    def _read_groups(self, file: str, groups: tuple[int, ...], column: str, names: tuple[str, ...]) -> Any:
+        footer = self._groups(file, column)
+        with self._opened(file, footer.metadata) as opened:
+            table = opened.read_row_groups(groups, list(names), use_threads=False)
+        for name in footer.casts.keys() & {*names}:
             at = table.schema.get_field_index(name)
-            table = table.set_column(at, name, table.column(at).cast(groups.casts[name]))
+            table = table.set_column(at, name, table.column(at).cast(footer.casts[name]))
         return table
 
     def _looked_up(self, file: str, column: str) -> Groups:
@@ -117,9 +117,9 @@ class SortedFiles:
 
     @contextmanager
     def _opened(self, file: str, metadata: Any = None) -> Iterator[Any]:
-        far = self._place.is_remote  # from there, what lies together is fetched at once
+        far = self._store.is_remote  # from there, what lies together is fetched at once
         try:
-            where = self._place.files.open(file.removeprefix("s3://")) if far else file
+            where = self._store.filesystem.open(file.removeprefix("s3://")) if far else file
             with parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far) as opened:
                 yield opened
         except (OSError, pa.ArrowException) as error:

@@ -1,4 +1,4 @@
-"""The tables of one survey as they are asked: by id, by object, by place, by offset."""
+"""Reads of one survey's tables: by id, object, position on the sky, and offset."""
 
 import threading
 import time
@@ -20,8 +20,8 @@ from nightwire.archive.storage import (
     PACKETS,
     SCHEMA,
     ArchiveError,
-    Place,
     StorageError,
+    Store,
     Table,
     WholeRecord,
     records_in,
@@ -54,17 +54,17 @@ class SurveyTables:
     """Asks one survey's tables.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         survey: Its name.
         engine: Answers SQL.
     """
 
-    def __init__(self, place: Place, survey: str, engine: Engine) -> None:
+    def __init__(self, store: Store, survey: str, engine: Engine) -> None:
         self.survey, self.topic, self._engine = survey, topic_of(survey), engine
         self.alerts, self.index, self.packets = (
-            FileList(Table(place, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
+            FileList(Table(store, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
         )
-        self._files, self._index_files = SortedFiles(place, KEPT_WHOLE), SortedFiles(place, KEPT)
+        self._files, self._index_files = SortedFiles(store, KEPT_WHOLE), SortedFiles(store, KEPT)
         self._lock, self._looked = threading.Lock(), float("-inf")
 
     def refresh(self, *, at_once: bool = False) -> None:
@@ -159,8 +159,8 @@ class SurveyTables:
             f'SELECT partition AS "#p", "offset" AS "#o", {names} '  # noqa: S608 (names, quoted)
             f"FROM {source(files or self.alerts.all()[:1], ALERT_FOLDERS)} WHERE {there}"
         )
-        known = {place: n for n, place in enumerate(_places(rows, "#p", "#o"))}
-        at = pa.array([known.get(one) for one in _places(found)], pa.int64())
+        known = {one: n for n, one in enumerate(_positions(rows, "#p", "#o"))}
+        at = pa.array([known.get(one) for one in _positions(found)], pa.int64())
         taken = rows.take(at.drop_null()).drop_columns(["#p", "#o"])
         if not ours & {*columns}:
             return taken
@@ -243,5 +243,5 @@ def quoted(column: str) -> str:
     return column if column == "*" else ".".join(f'"{part}"' for part in column.split("."))
 
 
-def _places(rows: Any, partition: str = "partition", offset: str = "offset") -> Iterator[tuple[int, int]]:
+def _positions(rows: Any, partition: str = "partition", offset: str = "offset") -> Iterator[tuple[int, int]]:
     return zip(rows.column(partition).to_pylist(), rows.column(offset).to_pylist(), strict=True)

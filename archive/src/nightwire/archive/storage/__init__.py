@@ -1,6 +1,5 @@
 """Where rows lie: Delta tables in a folder or a bucket, whole records, schemas."""
 
-from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.archive.storage.records import (
     LATEST,
     SCHEMA,
@@ -11,6 +10,7 @@ from nightwire.archive.storage.records import (
     records_in,
 )
 from nightwire.archive.storage.schemas import FOLDER, KeptSchemas
+from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.archive.storage.table import (
     ALERTS,
     INDEX,
@@ -30,9 +30,9 @@ __all__ = [
     "ArchiveError",
     "FencedError",
     "KeptSchemas",
-    "Place",
     "Span",
     "StorageError",
+    "Store",
     "Table",
     "WholeRecord",
     "next_offsets",

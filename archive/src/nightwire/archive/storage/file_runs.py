@@ -27,11 +27,11 @@ def runs(files: Any, folders: Sequence[str], follows: str, least: int) -> Iterat
     def folder(one: File) -> list[str]:
         return [str(one["partition"][name]) for name in folders]
 
-    def place(one: File) -> tuple[Any, ...]:
+    def order(one: File) -> tuple[Any, ...]:
         begin = (one.get("min") or {}).get(follows)
         return folder(one), begin is None, begin
 
-    for _, some in groupby(sorted(files.to_pylist(), key=place), key=folder):
+    for _, some in groupby(sorted(files.to_pylist(), key=order), key=folder):
         for run in _consecutive(some):
             while run and run[0]["size_bytes"] > sum(one["size_bytes"] for one in run[1:]):
                 del run[0]

@@ -123,7 +123,7 @@ def _together(run: Sequence[File], kind: str, way: Callable[[list[Any]], Any]) -
 
 
 def replace_by(table: DeltaTable, run: Sequence[File], joined: AddAction, attempts: int) -> None:
-    """Put *joined* in the place of a run.
+    """Commit *joined* as the replacement of a run.
 
     Rows count as changed: else delta-rs would commit it over another that has removed the same.
 

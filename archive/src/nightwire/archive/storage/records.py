@@ -67,8 +67,8 @@ class WholeRecord:
         return self.topic, self.partition
 
     @property
-    def place(self) -> str:
-        """Where it lay: ``topic[partition]@offset``."""
+    def origin(self) -> str:
+        """The record's place in Kafka: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
 
 

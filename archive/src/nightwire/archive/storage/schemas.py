@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from nightwire.archive.storage.place import Place
+from nightwire.archive.storage.store import Store
 from nightwire.schemas import Codec, UnknownSchemaError
 
 FOLDER = "schemas"
@@ -12,11 +12,11 @@ class KeptSchemas:
     """The schemas in an archive, by id.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
     """
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._known: dict[int, Codec] = {}
 
     def codec(self, schema_id: int) -> Codec:
@@ -26,9 +26,9 @@ class KeptSchemas:
             UnknownSchemaError: The archive has no such schema.
         """
         if schema_id not in self._known:
-            found = self._place.read_json(f"{FOLDER}/{schema_id}.avsc")
+            found = self._store.read_json(f"{FOLDER}/{schema_id}.avsc")
             if found is None:
-                raise UnknownSchemaError(f"{self._place}: no schema {schema_id} is kept here")
+                raise UnknownSchemaError(f"{self._store}: no schema {schema_id} is kept here")
             self._known[schema_id] = Codec(found)
         return self._known[schema_id]
 
@@ -43,12 +43,12 @@ class KeptSchemas:
         """
         for one in sorted(set(ids) - self._known.keys()):
             path = f"{FOLDER}/{one}.avsc"
-            if self._place.read_json(path) is None:
+            if self._store.read_json(path) is None:
                 try:
                     found = codec(one)
                 except UnknownSchemaError as error:
                     if type(error) is not UnknownSchemaError:
                         raise
                     continue
-                self._place.write_json(path, found.schema)
+                self._store.write_json(path, found.schema)
             self.codec(one)

@@ -26,7 +26,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from nightwire.archive.storage.file_runs import File, runs
 from nightwire.archive.storage.joining import Shape, replace_by, write_joined
-from nightwire.archive.storage.place import ArchiveError, Place, StorageError
+from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.archive")
@@ -84,14 +84,14 @@ class Table:
     """Reads and writes one table.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         survey: Whose.
         kind: What it is for.
     """
 
-    def __init__(self, place: Place, survey: str, kind: Kind) -> None:
-        self.kind, self._place = kind, place
-        self.uri = f"{place.url}/{survey}/{kind.name}"
+    def __init__(self, store: Store, survey: str, kind: Kind) -> None:
+        self.kind, self._store = kind, store
+        self.uri = f"{store.url}/{survey}/{kind.name}"
         self._delta: DeltaTable | None = None
 
     def refreshed(self) -> DeltaTable | None:
@@ -103,7 +103,7 @@ class Table:
         with self._named("not opened"):
             try:
                 if self._delta is None:
-                    self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+                    self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
                 else:
                     self._delta.update_incremental()
             except TableNotFoundError:
@@ -229,9 +229,9 @@ class Table:
             mode="ignore",
             partition_by=list(self.kind.partition_by),
             configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
-            storage_options=self._place.options,
+            storage_options=self._store.storage_options,
         )
-        self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+        self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
         return self._delta
 
     def _write(self, found: DeltaTable, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
@@ -263,7 +263,7 @@ class Table:
     def compact(self, least: int = 2) -> int:
         """Join small files, at least so many; return how many became fewer.
 
-        One file takes the place of others: where another process has removed one of them meanwhile,
+        One file replaces others: where another process has removed one of them meanwhile,
         nothing is done.  (delta-rs' own OPTIMIZE commits over another's, and all rows are there
         twice; its overwrite with a predicate has all of it in memory, several times.)
 
@@ -294,7 +294,7 @@ class Table:
         # whole alerts come in order; to sort them would take them all into memory
         sort_by = "" if self.kind.blob else self.kind.sort_by
         shape = Shape(pa.schema(columns), sort_by, group, self.kind.blob)
-        joined = write_joined(self._place.files, self.uri.removeprefix("s3://"), run, shape)
+        joined = write_joined(self._store.filesystem, self.uri.removeprefix("s3://"), run, shape)
         replace_by(found, run, joined, ATTEMPTS)
 
     def forget(self, before: str, spared: timedelta) -> None:

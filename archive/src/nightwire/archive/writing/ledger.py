@@ -73,7 +73,7 @@ class Ledger:
             self._writer,
             one.value or b"",
             stage=STAGE,
-            source=one.place,
+            source=one.origin,
             reason=reason,
             key=one.key,
             headers=headers,

@@ -17,9 +17,9 @@ from nightwire.archive.storage import (
     INDEX,
     PACKETS,
     KeptSchemas,
-    Place,
     Span,
     StorageError,
+    Store,
     Table,
     WholeRecord,
     next_offsets,
@@ -73,17 +73,17 @@ class SurveyWriter:
     """Writes one survey.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         survey: Its name.
         registry: Knows the schemas of what comes.
     """
 
-    def __init__(self, place: Place, survey: str, registry: Codecs) -> None:
+    def __init__(self, store: Store, survey: str, registry: Codecs) -> None:
         self.topic = topic_of(survey)
         self._survey, self._registry = survey_called(survey), registry
-        self._schemas = KeptSchemas(place)
+        self._schemas = KeptSchemas(store)
         self.packets, self.index, self.alerts = (
-            Table(place, survey, kind) for kind in (PACKETS, INDEX, ALERTS)
+            Table(store, survey, kind) for kind in (PACKETS, INDEX, ALERTS)
         )
         self._paths: dict[int, Sequence[str]] = {}
         self._contained: tuple[dict[str, Any], Sequence[str]] | None = None

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightwire.archive.storage import ALERTS, INDEX, Place, Table
+from nightwire.archive.storage import ALERTS, INDEX, Store, Table
 from nightwire.archive.writing import OURS, healpix, index_rows
 
 NIGHTS = 10
@@ -26,8 +26,8 @@ OWN = ("apFlux", "apFluxErr", "reliability", "extendedness", "x", "y", "snr", "p
 
 def fill(folder: Path, count: int, seed: int = 1) -> None:
     """Make an archive of *count* rows in *folder*, and compact it."""
-    place = Place(folder)
-    alerts, index = (Table(place, "sim", kind) for kind in (ALERTS, INDEX))
+    store = Store(folder)
+    alerts, index = (Table(store, "sim", kind) for kind in (ALERTS, INDEX))
     begin: int | None = None
     for rows in chunks(count, seed):
         span = {SOURCE: (begin, (begin or 0) + len(rows))}
