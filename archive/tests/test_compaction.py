@@ -13,8 +13,7 @@ import pytest
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, put, record
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, records_in
-from nightwire.archive.storage import joining as joined_files
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, records_in
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
@@ -23,8 +22,8 @@ JOIN = """
 import sys
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, StorageError, Table
 while True:
-    for kind in (PACKETS, INDEX, ALERTS):
-        Table(Store(sys.argv[1]), "sim", kind).compact()
+    for layout in (PACKETS, INDEX, ALERTS):
+        Table(Store(sys.argv[1]), "sim", layout).compact()
     print(flush=True)
 """
 ROUNDS, BATCH = 8, 20
@@ -58,8 +57,8 @@ def check_joined_once(store: Store) -> None:
                 exits.enter_context(joining(store))
         assert one.poll() is None
     wanted = [*range(ROUNDS * BATCH)]
-    for kind, times in ((PACKETS, 1), (ALERTS, 1), (INDEX, 3)):
-        found = Table(store, "sim", kind).refreshed()
+    for layout, times in ((PACKETS, 1), (ALERTS, 1), (INDEX, 3)):
+        found = Table(store, "sim", layout).refreshed()
         assert found is not None
         assert sorted(found.to_pyarrow_table(columns=["offset"])["offset"].to_pylist()) == sorted(
             wanted * times
@@ -82,7 +81,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
             super().write_table(table, row_group_size)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(joined_files, "ParquetWriter", Measured)
+        patched.setattr(compaction, "ParquetWriter", Measured)
         assert tables.packets.compact() == count // 4 - 1
     assert max(most) < count * 200_000 / 3
     (uri,) = tables.packets.refreshed().file_uris()
@@ -90,7 +89,9 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
         assert {joined.metadata.row_group(n).num_rows for n in range(joined.num_row_groups)} <= {2, 3, 4}
         values = joined.schema_arrow.get_field_index("value")
         assert joined.metadata.row_group(0).column(values).statistics is None
-    kept = [one for rows in tables.packets.between(0, 0, count, 16) for one in records_in("alerts.sim", rows)]
+    kept = [
+        one for rows in tables.packets.read_range(0, 0, count, 16) for one in records_in("alerts.sim", rows)
+    ]
     assert [one.offset for one in kept] == [*range(count)]
     assert {len(one.value or b"") for one in kept} == {200_001}
 

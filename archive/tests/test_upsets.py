@@ -51,7 +51,7 @@ def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path
     """The nights went, and their month is still there; or the columns are being written."""
     tables = writer(tmp_path)
     put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
-    tables.alerts.forget("2025-11-22", timedelta(hours=24))
+    tables.alerts.expire("2025-11-22", timedelta(hours=24))
     with Archive(tmp_path) as found:
         assert found.get(2, columns="*").column("id").to_pylist() == ["2"]
         assert len(found.get(1, columns=["id", "diaSource.psfFlux"])) == 0
@@ -79,7 +79,7 @@ def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     tables = writer(tmp_path)
     put(tables, record(0))
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
     with Archive(tmp_path) as found, answering(found, KafkaAccess({})) as http:
         answer = http.get("/sim/alerts/1", params={"as": "avro"})
         assert (answer.status_code, "no longer kept" in answer.text) == (404, True), answer.text
@@ -105,7 +105,7 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
     assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output
     with pytest.raises(StorageError, match=tables.alerts.uri):
-        [*tables.alerts.between(0, 0, 3, 10)]
+        [*tables.alerts.read_range(0, 0, 3, 10)]
     (tmp_path / "sim" / "alerts" / "_delta_log" / f"{3:020d}.json").write_text("damaged")
     with pytest.raises(StorageError, match=tables.alerts.uri):
         tables.alerts.count(0, 0, 3)

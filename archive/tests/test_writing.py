@@ -72,7 +72,7 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
         [(name, "ascending") for name in ("key", "kind", "partition", "offset")]
     )
     shutil.rmtree(tmp_path / "sim" / "index")
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
     monkeypatch.setattr(survey_writer, "CHUNK_ROWS", 3)
     again = writer(tmp_path)
     assert (again.position(0), again.position(1)) == (8, 3)
@@ -105,7 +105,7 @@ def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
     put(tables, *(record(n) for n in range(10)))
     late = [record(n) for n in range(10, 30)]
     tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
     again = writer(tmp_path)
     assert again.position(0) == 30
     put(again, record(30))
@@ -270,13 +270,13 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     put(writer(tmp_path), record(6))
     short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
     Upkeep(Store(tmp_path), short).run(spared=timedelta(0))
-    kept = Table(Store(tmp_path), "sim", tables.packets.kind)
+    kept = Table(Store(tmp_path), "sim", tables.packets.layout)
     assert kept.position(SOURCE) == 7
     assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])
 
 
 def ids_or_none(folder: Path) -> list[str]:
-    table = Table(Store(folder), "sim", writer(folder).alerts.kind).refreshed()
+    table = Table(Store(folder), "sim", writer(folder).alerts.layout).refreshed()
     return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]
 
 

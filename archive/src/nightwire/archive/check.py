@@ -66,7 +66,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
         KafkaException: Kafka does not answer.
     """
     tables = archive.of(survey)
-    packets, index, alerts = (Table(archive.store, survey, kind) for kind in (PACKETS, INDEX, ALERTS))
+    packets, index, alerts = (Table(archive.store, survey, layout) for layout in (PACKETS, INDEX, ALERTS))
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]
@@ -114,8 +114,8 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
 def _index_errors(index: Table, alerts: Table, number: int, wanted: range) -> int:
     """Return how many rows of the index are missing, or too many, of a range of offsets."""
     asked = number, wanted.start, wanted.stop, ALL
-    due = _entries(map(index_rows, alerts.between(*asked, OURS)))
-    there = _entries(index.between(*asked, ENTRY))
+    due = _entries(map(index_rows, alerts.read_range(*asked, OURS)))
+    there = _entries(index.read_range(*asked, ENTRY))
     return ((due - there) + (there - due)).total()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from nightwire.archive.storage import ALERTS, FOLDER, INDEX, PACKETS, StorageError, Store, Table
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, SCHEMAS_FOLDER, StorageError, Store, Table
 
 LEAST = 8
 """So many small files of a folder are joined, while the archive is at work."""
@@ -73,11 +73,11 @@ class Upkeep:
 
     def _tables(self) -> Iterator[Table]:
         for survey in self._store.folders():
-            for kind in (ALERTS, INDEX, PACKETS) if survey != FOLDER else ():
-                yield Table(self._store, survey, kind)
+            for layout in (ALERTS, INDEX, PACKETS) if survey != SCHEMAS_FOLDER else ():
+                yield Table(self._store, survey, layout)
 
     def _of_table(self, table: Table, least: int, spared: timedelta) -> int:
-        kept = self._retention.whole if table.kind is PACKETS else self._retention.rows
+        kept = self._retention.whole if table.layout is PACKETS else self._retention.rows
         fewer = table.compact(least)
-        table.forget((datetime.now(UTC) - kept).date().isoformat() if kept else "", spared)
+        table.expire((datetime.now(UTC) - kept).date().isoformat() if kept else "", spared)
         return fewer

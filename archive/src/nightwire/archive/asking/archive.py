@@ -11,7 +11,7 @@ from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
 from nightwire.archive.asking.light_curve import ATTRIBUTES, merged
 from nightwire.archive.asking.questions import Questions
 from nightwire.archive.asking.survey_tables import SurveyTables
-from nightwire.archive.storage import FOLDER, ArchiveError, KeptSchemas, Store, WholeRecord
+from nightwire.archive.storage import SCHEMAS_FOLDER, ArchiveError, SchemaStore, Store, WholeRecord
 from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
@@ -34,7 +34,7 @@ class Archive(AbstractContextManager["Archive"]):
         self.store = Store(url)
         self._engine, self._questions = Engine(self.store), Questions(self.store)
         self._tables: dict[str, SurveyTables] = {}
-        self._schemas = KeptSchemas(self.store)
+        self._schemas = SchemaStore(self.store)
         self._decoder = AlertDecoder(self._schemas)
 
     def __exit__(self, *_error: object) -> None:
@@ -48,7 +48,7 @@ class Archive(AbstractContextManager["Archive"]):
     @property
     def surveys(self) -> list[str]:
         """The surveys that have alerts here."""
-        return [name for name in self.store.folders() if name != FOLDER]
+        return [name for name in self.store.folders() if name != SCHEMAS_FOLDER]
 
     def of(self, survey: str | None = None) -> SurveyTables:
         """Return the tables of *survey*, as they are now; None where there is but one.

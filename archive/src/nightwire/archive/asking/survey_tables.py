@@ -16,9 +16,9 @@ from nightwire.archive.asking.sorted_files import SortedFiles
 from nightwire.archive.storage import (
     ALERTS,
     INDEX,
-    LATEST,
+    MAX_TIMESTAMP,
     PACKETS,
-    SCHEMA,
+    RECORD_SCHEMA,
     ArchiveError,
     StorageError,
     Store,
@@ -62,7 +62,7 @@ class SurveyTables:
     def __init__(self, store: Store, survey: str, engine: Engine) -> None:
         self.survey, self.topic, self._engine = survey, topic_of(survey), engine
         self.alerts, self.index, self.packets = (
-            FileList(Table(store, survey, kind)) for kind in (ALERTS, INDEX, PACKETS)
+            FileList(Table(store, survey, layout)) for layout in (ALERTS, INDEX, PACKETS)
         )
         self._files, self._index_files = SortedFiles(store, KEPT_WHOLE), SortedFiles(store, KEPT)
         self._lock, self._looked = threading.Lock(), float("-inf")
@@ -171,14 +171,14 @@ class SurveyTables:
         yield from records_in(self.topic, self.record_rows(number, begin, end))
 
     def record_rows(self, number: int, begin: int, end: int) -> Any:
-        """Return the whole records of a range of offsets as rows of `SCHEMA`, in order."""
+        """Return the whole records of a range of offsets as rows of `RECORD_SCHEMA`, in order."""
         files = self.packets.within("offset", begin, end - 1, partition=[number])
-        rows = self._files.rows(files, "offset", [(begin, end - 1)], SCHEMA.names[2:])
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], RECORD_SCHEMA.names[2:])
         if rows is None:
-            return SCHEMA.empty_table()
+            return RECORD_SCHEMA.empty_table()
         rows = rows.add_column(0, "partition", pa.array([number] * len(rows), pa.int32()))
         rows = rows.add_column(0, "day", rows.column("timestamp").cast(pa.date32()))
-        return rows.cast(SCHEMA).sort_by("offset")
+        return rows.cast(RECORD_SCHEMA).sort_by("offset")
 
     def page(self, number: int, begin: int, end: int, most: int) -> tuple[Any, int]:
         """Return the first whole records of a range of offsets, and where to go on.
@@ -189,7 +189,7 @@ class SurveyTables:
             end: The offset after the last one.
             most: The portion that reaches so much is the last. [byte]
         """
-        found, size = [SCHEMA.empty_table()], 0
+        found, size = [RECORD_SCHEMA.empty_table()], 0
         while begin < end and size < most:
             found.append(self.record_rows(number, begin, after := min(begin + PORTION, end)))
             size, begin = size + found[-1].nbytes, after
@@ -216,7 +216,7 @@ class SurveyTables:
 
     def first_since(self, number: int, time_ms: int) -> int | None:
         """Return the first offset of a partition that was written at *time_ms* or later."""
-        if time_ms > LATEST:
+        if time_ms > MAX_TIMESTAMP:
             return None
         moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))
         found: int | None = None

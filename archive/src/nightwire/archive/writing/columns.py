@@ -68,7 +68,7 @@ def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
     Args:
         batch: One row an alert, columns named by dotted paths.
         survey: Whose.
-        records: The rows of `SCHEMA` that the alerts lie in, one each.
+        records: The rows of `RECORD_SCHEMA` that the alerts lie in, one each.
     """
     table = AlertTable(batch, survey)
     columns = {name: _canonical(table, name) for name in CANONICAL}

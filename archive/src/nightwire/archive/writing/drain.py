@@ -233,7 +233,7 @@ class Drain:
             left = [one for one in records if one.offset >= (self._begins[one.topic, one.partition] or 0)]
             if left:
                 written = writer.write(left, self._begins)
-                self._begins |= {one: end for one, (_, end) in written.spans.items()}
+                self._begins |= {one: end for one, (_, end) in written.ranges.items()}
                 self.ledger.note(written)
                 self.newest = max(self.newest, *(one.timestamp / 1000 for one in left))
         except FencedError as error:

@@ -60,7 +60,7 @@ class Ledger:
         for at, reason in written.faults.items():
             self._bury(written.records[at], reason)
             dead[written.records[at].source] += 1
-        for source, (_, end) in written.spans.items():
+        for source, (_, end) in written.ranges.items():
             count, bad = read[source], dead[source]
             self._accounts.count(source, end - 1, count, delivered=count - bad, dead_lettered=bad)
         self.archived += read.total()

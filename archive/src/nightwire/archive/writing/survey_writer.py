@@ -16,8 +16,8 @@ from nightwire.archive.storage import (
     ALERTS,
     INDEX,
     PACKETS,
-    KeptSchemas,
-    Span,
+    OffsetRange,
+    SchemaStore,
     StorageError,
     Store,
     Table,
@@ -59,12 +59,12 @@ class Written:
     """What became of records.
 
     Attributes:
-        spans: For each partition, its position before and after.
+        ranges: For each partition, its position before and after.
         records: The records, in order.
         faults: Those that are no alerts, by their index, and why.
     """
 
-    spans: Mapping[TopicPartition, Span]
+    ranges: Mapping[TopicPartition, OffsetRange]
     records: Sequence[WholeRecord]
     faults: Mapping[int, str] = field(default_factory=dict)
 
@@ -81,9 +81,9 @@ class SurveyWriter:
     def __init__(self, store: Store, survey: str, registry: Codecs) -> None:
         self.topic = topic_of(survey)
         self._survey, self._registry = survey_called(survey), registry
-        self._schemas = KeptSchemas(store)
+        self._schemas = SchemaStore(store)
         self.packets, self.index, self.alerts = (
-            Table(store, survey, kind) for kind in (PACKETS, INDEX, ALERTS)
+            Table(store, survey, layout) for layout in (PACKETS, INDEX, ALERTS)
         )
         self._paths: dict[int, Sequence[str]] = {}
         self._contained: tuple[dict[str, Any], Sequence[str]] | None = None
@@ -116,16 +116,16 @@ class SurveyWriter:
         """
         ids = {one.schema_id for one in records} - {None}
         try:
-            self._schemas.keep([one for one in ids if one is not None], self._registry.codec)
+            self._schemas.add([one for one in ids if one is not None], self._registry.codec)
         except OSError as error:
             raise StorageError(f"{self.packets.uri}: the schema was not kept: {error}") from error
-        spans = {one: (begins[one], end) for one, end in next_offsets(records).items()}
+        ranges = {one: (begins[one], end) for one, end in next_offsets(records).items()}
         whole = record_rows(records)
         rows, faults = self._rows(records, whole)
-        self.packets.append(whole, spans)
-        self.index.append(index_rows(rows), spans)
-        self.alerts.append(fitted(rows, self.alerts.schema), spans)
-        return Written(spans, records, faults)
+        self.packets.append(whole, ranges)
+        self.index.append(index_rows(rows), ranges)
+        self.alerts.append(fitted(rows, self.alerts.schema), ranges)
+        return Written(ranges, records, faults)
 
     def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
         log.warning("%s: %s[%d] is caught up from %s to %d", table.uri, *source, begin, end)
@@ -147,7 +147,7 @@ class SurveyWriter:
 
     def _indexed(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
         """Yield the index of the alerts whose columns are kept, and the offset after it."""
-        for rows in self.alerts.between(number, begin, end, CHUNK_ROWS, OURS):
+        for rows in self.alerts.read_range(number, begin, end, CHUNK_ROWS, OURS):
             yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
@@ -160,7 +160,7 @@ class SurveyWriter:
         self, number: int, begin: int, end: int
     ) -> Iterator[tuple[list[WholeRecord], Any, dict[int, str]]]:
         """Yield the records that are kept of a range of offsets, and what `_rows` says of them."""
-        for rows in self.packets.between(number, begin, end, CHUNK):
+        for rows in self.packets.read_range(number, begin, end, CHUNK):
             records = list(records_in(self.topic, rows))
             yield records, *self._rows(records, rows)
 

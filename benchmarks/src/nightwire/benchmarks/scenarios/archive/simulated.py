@@ -27,7 +27,7 @@ OWN = ("apFlux", "apFluxErr", "reliability", "extendedness", "x", "y", "snr", "p
 def fill(folder: Path, count: int, seed: int = 1) -> None:
     """Make an archive of *count* rows in *folder*, and compact it."""
     store = Store(folder)
-    alerts, index = (Table(store, "sim", kind) for kind in (ALERTS, INDEX))
+    alerts, index = (Table(store, "sim", layout) for layout in (ALERTS, INDEX))
     begin: int | None = None
     for rows in chunks(count, seed):
         span = {SOURCE: (begin, (begin or 0) + len(rows))}
