@@ -109,7 +109,7 @@ ORDER = {
         "storage",
         "writing",
         "asking",
-        "check serving upkeep",
+        "check maintenance serving",
         "serve",
         "commands",
     ],

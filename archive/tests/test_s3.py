@@ -5,8 +5,8 @@ import pytest
 from archive.tests.conftest import URL, Known, put, record
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, ArchiveError
+from nightwire.archive.maintenance import Maintenance, Retention
 from nightwire.archive.storage import FencedError, Store, record_rows
-from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import KafkaAccess
@@ -38,7 +38,7 @@ def test_a_bucket_holds_what_a_folder_holds(bucket: Store) -> None:
         assert (whole, found.decode(whole).alert["diaSourceId"]) == (record(51), 52)
         with pytest.raises(ArchiveError, match="disabled"):
             found.query("SELECT * FROM read_text('/etc/passwd')")
-    Upkeep(bucket, Retention()).run(least=2)
+    Maintenance(bucket, Retention()).run(min_files=2)
     with Archive(URL) as found:
         assert found.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 52}]
         assert len(found.get(7)) == 1

@@ -12,8 +12,8 @@ from archive.tests.conftest import NOON, Known, alert, message, put, record, wri
 from archive.tests.test_serving import answering
 from nightwire.archive import Archive, QuestionError
 from nightwire.archive.commands import archive
+from nightwire.archive.maintenance import Maintenance, Retention
 from nightwire.archive.storage import StorageError, Store, record_of
-from nightwire.archive.upkeep import Retention, Upkeep
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.wire import frame
@@ -72,8 +72,8 @@ def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
             assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
             assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
             assert [*found.of("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
-        upkeep = Upkeep(Store(tmp_path), Retention())
-        assert (upkeep.run(least=2) >= 0, upkeep.failed) == (True, [])
+        maintenance = Maintenance(Store(tmp_path), Retention())
+        assert (maintenance.run(min_files=2) >= 0, maintenance.failed) == (True, [])
 
 
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
@@ -96,11 +96,14 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     for number in range(3):
         put(tables := writer(tmp_path), record(number))
     next((tmp_path / "sim" / "alerts").rglob("*.parquet")).unlink()
-    upkeep = Upkeep(Store(tmp_path), Retention())
-    assert upkeep.run(least=2) > 0
-    assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
-    assert upkeep.said.startswith(
-        f"upkeep: not all tables were seen to yet\nupkeep: {tables.alerts.uri}: StorageError: "
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    assert maintenance.run(min_files=2) > 0
+    assert (maintenance.done, [why.split(": ")[0] for why in maintenance.failed]) == (
+        0.0,
+        [tables.alerts.uri],
+    )
+    assert maintenance.report.startswith(
+        f"maintenance: no complete run yet\nmaintenance: {tables.alerts.uri}: StorageError: "
     )
     shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
     assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output

@@ -20,7 +20,7 @@ from pyarrow import parquet
 from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
 from nightwire.archive import Archive, serve
 from nightwire.archive.storage import FencedError, StorageError, Store, Table, record_rows
-from nightwire.archive.writing import Batching, Drain, survey_writer
+from nightwire.archive.writing import ArchiveConsumer, Batching, survey_writer
 from nightwire.archive.writing.columns import healpix, nights
 from nightwire.archive.writing.schedules import Schedule
 from nightwire.core.kafka import DeliveryError
@@ -73,7 +73,7 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
     )
     shutil.rmtree(tmp_path / "sim" / "index")
     tables.packets.expire("2030-01-01", timedelta(hours=24))
-    monkeypatch.setattr(survey_writer, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(survey_writer, "BATCH_ROWS", 3)
     again = writer(tmp_path)
     assert (again.position(0), again.position(1)) == (8, 3)
     made = again.index.refreshed()
@@ -252,15 +252,15 @@ def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
 
 
 def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
-    from nightwire.archive.upkeep import Retention, Upkeep
+    from nightwire.archive.maintenance import Maintenance, Retention
 
     tables = writer(tmp_path)
     for n in range(6):
         put(tables, *(record(6 * k + n, message(40 * k + n + 1)) for k in range(0)), record(n))
     before = ids(tmp_path)
-    upkeep = Upkeep(Store(tmp_path), Retention())
-    assert upkeep.run(least=2, spared=timedelta(0)) > 0
-    assert (upkeep.done > 0, upkeep.failed) == (True, [])
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    assert maintenance.run(min_files=2, vacuum_after=timedelta(0)) > 0
+    assert (maintenance.done > 0, maintenance.failed) == (True, [])
     assert ids(tmp_path) == before
     (whole,) = (tmp_path / "sim" / "packets").rglob("*.parquet")
     groups = parquet.read_metadata(whole).to_dict()["row_groups"]
@@ -269,7 +269,7 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
     put(writer(tmp_path), record(6))
     short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
-    Upkeep(Store(tmp_path), short).run(spared=timedelta(0))
+    Maintenance(Store(tmp_path), short).run(vacuum_after=timedelta(0))
     kept = Table(Store(tmp_path), "sim", tables.packets.layout)
     assert kept.position(SOURCE) == 7
     assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])
@@ -291,19 +291,19 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, unasked = writer(tmp_path), Unasked()
-    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
-    drain._begins[SOURCE] = None
-    drain._taken = [record(number) for number in range(3)]
+    consumer: Any = ArchiveConsumer(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
+    consumer._positions[SOURCE] = None
+    consumer._batch = [record(number) for number in range(3)]
 
     def full(*_given: Any) -> Any:
         raise StorageError("no room")
 
     monkeypatch.setattr(tables, "write", full)
-    drain._write()
-    assert drain.waiting == 3
+    consumer._write()
+    assert consumer.unwritten == 3
     monkeypatch.undo()
-    drain._write()
-    assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])
+    consumer._write()
+    assert (consumer.unwritten, ids(tmp_path)) == (0, ["1", "2", "3"])
 
 
 def test_a_panic_of_rust_is_told_and_ends_the_process() -> None:
@@ -314,25 +314,25 @@ def test_a_panic_of_rust_is_told_and_ends_the_process() -> None:
             raise BaseException("panicked")  # noqa: TRY002  (as pyo3's PanicException is one)
 
     ended = list[bool]()
-    with serve.working(cast(Any, Panicking()), lambda: ended.append(True)) as failures:
+    with serve.running(cast(Any, Panicking()), lambda: ended.append(True)) as failures:
         pass
     assert ([str(one) for one in failures], ended) == (["panicked"], [True])
 
 
 def test_who_is_away_is_waited_for_and_who_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time with clients of their own, and what was counted goes on."""
-    monkeypatch.setattr(serve, "PATIENCE", 0.0)
+    monkeypatch.setattr(serve, "RETRY_DELAY", 0.0)
     away = [StorageError("no store"), FencedError("overtaken"), DeliveryError("no account")]
     codes = KafkaError._ALL_BROKERS_DOWN, KafkaError.TOPIC_AUTHORIZATION_FAILED
     ends = iter([*away, *(KafkaException(KafkaError(code)) for code in codes)])
 
     class Ending(Unasked):
-        ledger, expired, waiting, newest = SimpleNamespace(archived=2, dead=1), 0, 5, 7.0
+        accounts, expired, unwritten, newest = SimpleNamespace(archived=2, dead_lettered=1), 0, 5, 7.0
 
         def run(self, _stop: Stop) -> None:
             raise next(ends)
 
-    lasting = serve.LastingDrain(lambda: nullcontext(cast(Drain, Ending())))
+    restarting = serve.RestartingConsumer(lambda: nullcontext(cast(ArchiveConsumer, Ending())))
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        lasting.run(Stop())
-    assert (next(ends, None), [*lasting.shown]) == (None, [10, 5, 0, 5, 7.0])
+        restarting.run(Stop())
+    assert (next(ends, None), [*restarting.gauge_values]) == (None, [10, 5, 0, 5, 7.0])

@@ -10,7 +10,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.asking import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
-from nightwire.archive.writing import OURS, index_rows
+from nightwire.archive.writing import COMMON_COLUMNS, index_rows
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 from nightwire.schemas import SchemaError
 
@@ -114,7 +114,7 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
 def _index_errors(index: Table, alerts: Table, number: int, wanted: range) -> int:
     """Return how many rows of the index are missing, or too many, of a range of offsets."""
     asked = number, wanted.start, wanted.stop, ALL
-    due = _entries(map(index_rows, alerts.read_range(*asked, OURS)))
+    due = _entries(map(index_rows, alerts.read_range(*asked, COMMON_COLUMNS)))
     there = _entries(index.read_range(*asked, ENTRY))
     return ((due - there) + (there - due)).total()
 

@@ -112,17 +112,17 @@ def serve(
     """
     os.nice(NICENESS)  # before what it imports, which takes a second
 
+    from nightwire.archive.maintenance import Retention
     from nightwire.archive.serve import ServeSettings
     from nightwire.archive.serve import serve as run
-    from nightwire.archive.upkeep import Retention
     from nightwire.archive.writing import Batching
 
     run(
         ServeSettings(
             store=_store(url),
             batching=Batching(every, batch),
-            retention=Retention(_span(keep), _span(keep_whole)),
-            upkeep=compact_every,
+            retention=Retention(_retention(keep), _retention(keep_whole)),
+            compact_every=compact_every,
             **service_of(more),
         )
     )
@@ -203,12 +203,12 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
 @click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
 def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
-    from nightwire.archive.upkeep import Retention, Upkeep
+    from nightwire.archive.maintenance import Maintenance, Retention
 
-    upkeep = Upkeep(_store(url), Retention(_span(keep), _span(keep_whole)))
-    click.echo(f"{upkeep.run(least=2)} files fewer")
-    if upkeep.failed:
-        raise click.ClickException("; ".join(upkeep.failed))
+    maintenance = Maintenance(_store(url), Retention(_retention(keep), _retention(keep_whole)))
+    click.echo(f"{maintenance.run(min_files=2)} files fewer")
+    if maintenance.failed:
+        raise click.ClickException("; ".join(maintenance.failed))
 
 
 @archive.command()
@@ -303,7 +303,7 @@ def _store(url: str | None) -> Any:
     return Store(state / "archive")
 
 
-def _span(text: str | None) -> timedelta | None:
+def _retention(text: str | None) -> timedelta | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:

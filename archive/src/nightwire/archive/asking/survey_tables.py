@@ -26,7 +26,7 @@ from nightwire.archive.storage import (
     WholeRecord,
     records_in,
 )
-from nightwire.archive.writing import OURS
+from nightwire.archive.writing import COMMON_COLUMNS
 from nightwire.schemas.topics import alerts as topic_of
 
 IN_TIME = [("mjd_tai", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
@@ -105,7 +105,9 @@ class SurveyTables:
         """
         files = self.index.within("key", key, key, kind=[kind])
         names = dict.fromkeys([*columns, *(name for name, _ in IN_TIME)])
-        found = self._indexed(files, "key", [(key, key)], [*names] if {*names} <= {*OURS} else OURS)
+        found = self._indexed(
+            files, "key", [(key, key)], [*names] if {*names} <= {*COMMON_COLUMNS} else COMMON_COLUMNS
+        )
         return self._chosen(found.sort_by(IN_TIME) if len(found) > 1 else found, columns)
 
     def cone(self, cone: Cone, columns: Sequence[str], most: int | None = None) -> Any:
@@ -131,7 +133,7 @@ class SurveyTables:
         files: Sequence[str],
         column: str,
         ranges: Sequence[tuple[Any, Any]],
-        names: Sequence[str] = OURS,
+        names: Sequence[str] = COMMON_COLUMNS,
         most: int | None = None,
     ) -> Any:
         """Return what the index has of the alerts whose *column* lies in one of *ranges*."""
@@ -140,7 +142,7 @@ class SurveyTables:
             return found
         if not (there := self.index.all()[:1]):
             raise ArchiveError(f"no alerts of {self.survey} are archived yet")
-        return self._index_files.rows(there, "key", [("", chr(0x10FFFF))], OURS).slice(0, 0)
+        return self._index_files.rows(there, "key", [("", chr(0x10FFFF))], COMMON_COLUMNS).slice(0, 0)
 
     def _chosen(self, found: Any, columns: Sequence[str]) -> Any:
         """Return *columns* of the alerts that the index *found*; others lie in the wide table.
