@@ -108,8 +108,8 @@ ORDER = {
     "archive": [
         "storage",
         "writing",
-        "asking",
-        "check maintenance serving",
+        "querying",
+        "check http_api maintenance",
         "serve",
         "commands",
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from archive.tests.conftest import URL, Known, put, record
-from archive.tests.test_serving import answering
+from archive.tests.test_http_api import answering
 from nightwire.archive import Archive, ArchiveError
 from nightwire.archive.maintenance import Maintenance, Retention
 from nightwire.archive.storage import FencedError, Store, record_rows

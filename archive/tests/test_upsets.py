@@ -9,8 +9,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from deltalake import DeltaTable
 
 from archive.tests.conftest import NOON, Known, alert, message, put, record, writer
-from archive.tests.test_serving import answering
-from nightwire.archive import Archive, QuestionError
+from archive.tests.test_http_api import answering
+from nightwire.archive import Archive, QueryError
 from nightwire.archive.commands import archive
 from nightwire.archive.maintenance import Maintenance, Retention
 from nightwire.archive.storage import StorageError, Store, record_of
@@ -22,7 +22,7 @@ from nightwire.schemas.wire import frame
 def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
     path = Path(archived.store.url) / "sim" / "written.csv"
     for words in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE)", "explain /* */ analyze", "EXPLAIN"):
-        with pytest.raises(QuestionError, match="nothing is written here"):
+        with pytest.raises(QueryError, match="nothing is written here"):
             archived.query(f"{words} COPY (SELECT 1) TO '{path}'")
     assert not path.exists()
 
@@ -43,8 +43,8 @@ def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -
         (row,) = found.query("SELECT timestamp FROM sim WHERE id = '1'").to_pylist()
         assert row["timestamp"].isoformat() == "9999-12-31T00:00:00+00:00"
         assert found.whole(1) == [record_of(said)]
-        assert found.of("sim").first_since(0, NOON + 1) == 0
-        assert found.of("sim").first_since(0, NOON * 10**4) is None
+        assert found.tables("sim").first_since(0, NOON + 1) == 0
+        assert found.tables("sim").first_since(0, NOON * 10**4) is None
 
 
 def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
         with Archive(tmp_path) as found:
             assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
             assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
-            assert [*found.of("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
+            assert [*found.tables("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
         maintenance = Maintenance(Store(tmp_path), Retention())
         assert (maintenance.run(min_files=2) >= 0, maintenance.failed) == (True, [])
 

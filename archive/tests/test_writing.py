@@ -194,7 +194,7 @@ def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
     assert [*written.faults] == [1, 2]
     assert ids(tmp_path) == ["1", "4"]
     with Archive(tmp_path) as found:
-        kept = [*found.of("sim").records(0, 0, 10)]
+        kept = [*found.tables("sim").records(0, 0, 10)]
     assert kept == [record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3)]
     assert [one.offset for one, _ in tables.unreadable(0, 0, 10)] == [1, 2]
 

@@ -8,9 +8,9 @@ from typing import Any
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.archive.asking import Archive
+from nightwire.archive.querying import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
-from nightwire.archive.writing import COMMON_COLUMNS, index_rows
+from nightwire.archive.writing import COMMON, index_rows
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 from nightwire.schemas import SchemaError
 
@@ -65,7 +65,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
         ArchiveError: There is no such survey in the archive.
         KafkaException: Kafka does not answer.
     """
-    tables = archive.of(survey)
+    tables = archive.tables(survey)
     packets, index, alerts = (Table(archive.store, survey, layout) for layout in (PACKETS, INDEX, ALERTS))
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
@@ -74,7 +74,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]
             number: min(one.position((tables.topic, number)) or 0 for one in (packets, index, alerts))
             for number in sorted(known.partitions)
         }
-        tables.refresh(at_once=True)  # after the positions: it has all that lies before them
+        tables.refresh(force=True)  # after the positions: it has all that lies before them
         for number, level in ends.items():
             low, high = watermarks(reader, tables.topic, number)
             end = max(low, min(level, high))
@@ -95,7 +95,7 @@ def _portions(whole: range, size: int) -> Iterator[range]:
 
 def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> dict[str, int]:
     """Return what was found of a range of offsets, by the names of `Compared`."""
-    tables = archive.of(survey)
+    tables = archive.tables(survey)
     ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}
     kept = list(tables.records(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
@@ -114,7 +114,7 @@ def _compared(reader: Consumer, archive: Archive, survey: str, number: int, want
 def _index_errors(index: Table, alerts: Table, number: int, wanted: range) -> int:
     """Return how many rows of the index are missing, or too many, of a range of offsets."""
     asked = number, wanted.start, wanted.stop, ALL
-    due = _entries(map(index_rows, alerts.read_range(*asked, COMMON_COLUMNS)))
+    due = _entries(map(index_rows, alerts.read_range(*asked, COMMON)))
     there = _entries(index.read_range(*asked, ENTRY))
     return ((due - there) + (there - due)).total()
 

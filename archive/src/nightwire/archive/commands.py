@@ -246,23 +246,23 @@ def _ask(
     out: Path | None,
 ) -> None:
     from nightwire.archive import Archive
-    from nightwire.archive.asking import FORMS, columns_in
+    from nightwire.archive.querying import FORMATS, parse_columns
 
     with Archive(_store(url).url) as found:
-        answer = question(found, survey, columns_in(columns))
+        answer = question(found, survey, parse_columns(columns))
         if form == "table" and out is None:
             _show(answer)
         elif form == "avro":
             _put_containers(found, answer, survey, out)
         else:
-            _put(FORMS["json" if form == "table" else form][1](answer), out)
+            _put(FORMATS["json" if form == "table" else form][1](answer), out)
 
 
 def _show(answer: Any) -> None:
-    from nightwire.archive.asking import flat
+    from nightwire.archive.querying import flatten
     from nightwire.core.cli import Column, Listing, show_tables
 
-    table = flat(answer)
+    table = flatten(answer)
     if not len(table):
         click.echo("no rows", err=True)
         return
@@ -271,7 +271,7 @@ def _show(answer: Any) -> None:
 
 
 def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
-    from nightwire.archive.asking import containers
+    from nightwire.archive.querying import containers
     from nightwire.archive.storage import ArchiveError
 
     made = list(containers(found.whole_of(answer, survey), found.decode).values())

@@ -13,9 +13,9 @@ import uvicorn
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry, Gauge
 
-from nightwire.archive.asking import Archive
+from nightwire.archive.http_api import application
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.serving import application
+from nightwire.archive.querying import Archive
 from nightwire.archive.storage import FencedError, StorageError, Store
 from nightwire.archive.writing import (
     GROUP,

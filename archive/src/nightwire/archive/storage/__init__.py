@@ -11,14 +11,7 @@ from nightwire.archive.storage.records import (
 )
 from nightwire.archive.storage.schema_store import SCHEMAS_FOLDER, SchemaStore
 from nightwire.archive.storage.store import ArchiveError, StorageError, Store
-from nightwire.archive.storage.table import (
-    ALERTS,
-    INDEX,
-    PACKETS,
-    FencedError,
-    OffsetRange,
-    Table,
-)
+from nightwire.archive.storage.table import ALERTS, INDEX, PACKETS, FencedError, OffsetRange, Table
 
 __all__ = [
     "ALERTS",

@@ -17,10 +17,6 @@ class ArchiveAccounts:
     Args:
         writer: Writes to Kafka.
         accounts: Those of earlier processes.
-
-    Attributes:
-        archived: Records that were archived since the start.
-        dead_lettered: Of these, records that are no alerts.
     """
 
     def __init__(self, writer: Writer, accounts: Iterable[Account]) -> None:

@@ -19,7 +19,7 @@ TEXT_COLUMNS = ("id", "object_id", "solar_system_id", "band")
 NUMBER_COLUMNS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
 CANONICAL: tuple[str, ...] = ("id", "object_id", "solar_system_id", "visit", *NUMBER_COLUMNS, "band")
 """Columns by canonical names.  Ids are texts, since those of some surveys are."""
-COMMON_COLUMNS = ("night", "npix", "_healpix_29", *CANONICAL, "partition", "offset", "timestamp", "schema_id")
+COMMON = ("night", "npix", "_healpix_29", *CANONICAL, "partition", "offset", "timestamp", "schema_id")
 """Columns that every survey has."""
 ORDER = 29
 """HEALPix order of ``_healpix_29``, HATS' column by which rows are sorted."""
@@ -82,7 +82,7 @@ def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
     }
     origin = {name: records.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
     common = sorting | columns | origin
-    return pa.table({name: common[name] for name in COMMON_COLUMNS} | _survey_columns(batch))
+    return pa.table({name: common[name] for name in COMMON} | _survey_columns(batch))
 
 
 def _canonical(table: AlertTable, name: str) -> Any:
@@ -145,7 +145,7 @@ def _survey_columns(batch: Any) -> dict[str, Any]:
 
 def _unused(name: str) -> str:
     """Return *name*, with ``_`` where it is a common column's: SQL ignores case."""
-    return f"{name}_" if name.lower() in COMMON_COLUMNS else name
+    return f"{name}_" if name.lower() in COMMON else name
 
 
 def _struct(found: Any) -> Any:
@@ -198,7 +198,7 @@ def index_rows(alerts: Any) -> Any:
     ``key``, so that one object's rows lie together.
     """
     kinds = (("id", "id"), ("object", "object_id"), ("object", "solar_system_id"), ("place", "_healpix_29"))
-    return pa.concat_tables([_indexed(alerts.select(COMMON_COLUMNS), kind, column) for kind, column in kinds])
+    return pa.concat_tables([_indexed(alerts.select(COMMON), kind, column) for kind, column in kinds])
 
 
 def _indexed(alerts: Any, kind: str, column: str) -> Any:
@@ -211,4 +211,4 @@ def _indexed(alerts: Any, kind: str, column: str) -> Any:
         "kind": pa.array([kind] * len(found), pa.string()),
         "key": keys.cast(pa.string()),
     }
-    return pa.table(added | {name: found.column(name) for name in COMMON_COLUMNS})
+    return pa.table(added | {name: found.column(name) for name in COMMON})

@@ -72,10 +72,6 @@ class ArchiveConsumer:
         accounts: Those of the archive.
         schedule: Decides when to read.
         batching: The limits of a batch.
-
-    Attributes:
-        expired: Records that Kafka had deleted before they were archived.
-        newest: Time of the newest archived record; 0 for none. [s since 1970]
     """
 
     def __init__(
@@ -100,7 +96,7 @@ class ArchiveConsumer:
         self._surveys, self._subscribe_at = list[str](), 0.0
         self._failure: Exception | None = None
         self._retry_at = 0.0  # when a failed write is tried again; 0 for none [s, monotonic]
-        self.expired, self.newest = 0, 0.0
+        self.expired, self.newest = 0, 0.0  # newest: time of the newest archived record [s since 1970]
 
     def run(self, stop: Stop) -> None:
         """Archive until *stop*; then write the last batch, and leave the group.

@@ -26,23 +26,9 @@ from nightwire.archive.storage import (
     record_rows,
     records_in,
 )
-from nightwire.archive.writing.columns import (
-    CANONICAL,
-    COMMON_COLUMNS,
-    alert_rows,
-    conform,
-    index_rows,
-    scalar_paths,
-)
+from nightwire.archive.writing.columns import CANONICAL, COMMON, alert_rows, conform, index_rows, scalar_paths
 from nightwire.core.kafka import TopicPartition
-from nightwire.schemas import (
-    AlertDecoder,
-    AlertTable,
-    Codec,
-    RegistryAwayError,
-    SchemaError,
-    wire,
-)
+from nightwire.schemas import AlertDecoder, AlertTable, Codec, RegistryAwayError, SchemaError, wire
 from nightwire.schemas import survey as survey_called
 from nightwire.schemas.topics import alerts as topic_of
 
@@ -156,7 +142,7 @@ class SurveyWriter:
 
     def _index_batches(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
         """Yield rows of `index` from those of `alerts`, and the offset after them."""
-        for rows in self.alerts.read_range(number, begin, end, BATCH_ROWS, COMMON_COLUMNS):
+        for rows in self.alerts.read_range(number, begin, end, BATCH_ROWS, COMMON):
             yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nightwire.archive.storage import ALERTS, INDEX, Store, Table
-from nightwire.archive.writing import COMMON_COLUMNS, healpix, index_rows
+from nightwire.archive.writing import COMMON, healpix, index_rows
 
 NIGHTS = 10
 PER_OBJECT = 20
@@ -77,4 +77,4 @@ def rows_of(rng: Any, numbers: Any, count: int, ra: Any, dec: Any) -> Any:
         "schema_id": pa.array(np.full(n, 100_100)),
     }
     own = pa.StructArray.from_arrays([pa.array(rng.normal(size=n)) for _ in OWN], list(OWN))
-    return pa.table({name: columns[name] for name in COMMON_COLUMNS} | {"diaSource": own})
+    return pa.table({name: columns[name] for name in COMMON} | {"diaSource": own})

@@ -1,4 +1,4 @@
-"""Rows of files that are sorted by a column: of each, the groups that can have some are read."""
+"""Reads of Parquet files that are sorted by a column, by the row groups that can match."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,36 +10,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from nightwire.archive.asking.bounds import Bounds
-from nightwire.archive.asking.engine import QuestionError
+from nightwire.archive.querying.min_max import MinMax
+from nightwire.archive.querying.sql_engine import QueryError
 from nightwire.archive.storage import StorageError, Store
 
 Range = tuple[Any, Any]
-"""Least and greatest of a column."""
-MOST_KNOWN = 512
-"""Files whose groups are remembered: of ten million rows, 5 MB."""
+"""The minimum and the maximum of a column, inclusive."""
+CACHED_FOOTERS = 512
+"""Files whose footers are cached: of ten million rows, 5 MB."""
 
 
-class Groups(NamedTuple):
-    """The row groups of a file: footer, minimum and maximum of a column, types to cast to."""
+class Footer(NamedTuple):
+    """A file's footer: metadata, a column's statistics by row group, types to cast columns to."""
 
     metadata: Any
-    bounds: Bounds
+    min_max: MinMax
     casts: Mapping[str, Any]
 
 
 class SortedFiles:
-    """Reads files, and remembers where in them things lie: a file never changes.
+    """Reads files, and caches their footers and row groups: a file never changes.
 
     Args:
         store: The archive's.
-        kept: How many groups of rows are kept that were asked for alone.
+        cached_groups: Number of cached row groups that were read alone.
     """
 
-    def __init__(self, store: Store, kept: int = 0) -> None:
+    def __init__(self, store: Store, cached_groups: int = 0) -> None:
         self._store = store
-        self._groups = lru_cache(MOST_KNOWN)(self._looked_up)
-        self._group = lru_cache(kept)(self._read_groups)
+        self._footer = lru_cache(CACHED_FOOTERS)(self._read_footer)
+        self._group = lru_cache(cached_groups)(self._read_groups)
 
     def rows(
         self,
@@ -47,41 +47,36 @@ class SortedFiles:
         column: str,
         ranges: Sequence[Range],
         names: Sequence[str],
-        most: int | None = None,
+        max_rows: int | None = None,
     ) -> Any:
         """Return the rows whose *column* lies in one of *ranges*.
 
         Args:
             files: Their addresses.
-            column: By which they are sorted.
-            ranges: Least and greatest, both within.
-            names: Columns of the answer.
-            most: Most rows that are read; None for any.
+            column: The column by which they are sorted.
+            ranges: Those of its values.
+            names: Columns of the result.
+            max_rows: Most rows that are read; None for any.
 
         Raises:
-            QuestionError: It would be more.
+            QueryError: More would be read.
             StorageError: A file is not there, or damaged, or the store does not answer.
         """
         wanted = list(dict.fromkeys([*names, column]))
-        groups = {file: at for file in files if (at := self._within(file, column, ranges))}
-        if (
-            most is not None
-            and (count := sum(self._counted(file, column, groups[file]) for file in groups)) > most
-        ):
-            raise QuestionError(
-                f"up to {count:,} alerts would have to be looked at, {most:,} are: ask for a smaller radius"
-            )
+        groups = {file: some for file in files if (some := self._matching(file, column, ranges))}
+        rows = (
+            self._footer(one, column).metadata.row_group(n).num_rows for one in groups for n in groups[one]
+        )
+        if max_rows is not None and (count := sum(rows)) > max_rows:
+            bound = f"up to {count:,} alerts would have to be looked at, {max_rows:,} are"
+            raise QueryError(f"{bound}: ask for a smaller radius")
         found = [self._read(file, groups[file], column, ranges, wanted) for file in groups]
         return pa.concat_tables(found).select(list(names)) if found else None
 
-    def _within(self, file: str, column: str, ranges: Sequence[Range]) -> list[int]:
-        """Return the groups that can have some."""
-        bounds = self._groups(file, column).bounds
-        return np.logical_or.reduce([bounds.within(*one) for one in ranges]).nonzero()[0].tolist()  # type: ignore[no-any-return]
-
-    def _counted(self, file: str, column: str, groups: Sequence[int]) -> int:
-        metadata = self._groups(file, column).metadata
-        return sum(metadata.row_group(at).num_rows for at in groups)
+    def _matching(self, file: str, column: str, ranges: Sequence[Range]) -> list[int]:
+        """Return the row groups that can have a value in *ranges*."""
+        min_max = self._footer(file, column).min_max
+        return np.logical_or.reduce([min_max.may_contain(*one) for one in ranges]).nonzero()[0].tolist()  # type: ignore[no-any-return]
 
     def _read(
         self, file: str, groups: list[int], column: str, ranges: Sequence[Range], names: list[str]
@@ -89,14 +84,14 @@ class SortedFiles:
         read = self._group if len(groups) == 1 else self._read_groups
         table = read(file, tuple(groups), column, tuple(names))
         values = table.column(column)
-        within = reduce(pc.or_, [_between(values, *one) for one in ranges])
-        at = pc.indices_nonzero(within)
+        matches = reduce(pc.or_, [_between(values, *one) for one in ranges])
+        at = pc.indices_nonzero(matches)
         if len(at) and (first := at[0].as_py()) + len(at) - 1 == at[-1].as_py():
             return table.slice(first, len(at))  # nothing is copied
-        return table.filter(within)
+        return table.filter(matches)
 
     def _read_groups(self, file: str, groups: tuple[int, ...], column: str, names: tuple[str, ...]) -> Any:
-        footer = self._groups(file, column)
+        footer = self._footer(file, column)
         with self._opened(file, footer.metadata) as opened:
             table = opened.read_row_groups(groups, list(names), use_threads=False)
         for name in footer.casts.keys() & {*names}:
@@ -104,7 +99,7 @@ class SortedFiles:
             table = table.set_column(at, name, table.column(at).cast(footer.casts[name]))
         return table
 
-    def _looked_up(self, file: str, column: str) -> Groups:
+    def _read_footer(self, file: str, column: str) -> Footer:
         with self._opened(file) as opened:
             metadata, types = opened.metadata, {one.name: one.type for one in opened.schema_arrow}
         casts = {name: plain for name, kind in types.items() if (plain := _without_views(kind)) != kind}
@@ -113,11 +108,11 @@ class SortedFiles:
         kind = _without_views(types[column])
         # of long texts there are none
         ends = (pa.array([getattr(one, end, None) for one in found], kind) for end in ("min", "max"))
-        return Groups(metadata, Bounds(*ends), casts)
+        return Footer(metadata, MinMax(*ends), casts)
 
     @contextmanager
     def _opened(self, file: str, metadata: Any = None) -> Iterator[Any]:
-        far = self._store.is_remote  # from there, what lies together is fetched at once
+        far = self._store.is_remote  # from there, adjacent columns are fetched at once
         try:
             where = self._store.filesystem.open(file.removeprefix("s3://")) if far else file
             with parquet.ParquetFile(where, metadata=metadata, memory_map=not far, pre_buffer=far) as opened:

@@ -1,4 +1,4 @@
-"""Which files of a table can hold what is asked for, as the table's log tells."""
+"""The files of a table, and which of them can hold a value, by the statistics in its log."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -9,34 +9,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nightwire.archive.asking.bounds import Bounds
+from nightwire.archive.querying.min_max import MinMax
 from nightwire.archive.storage import Table
 from nightwire.core.kafka import TopicPartition
 
 
-class Files:
+class Snapshot:
     """The files of one version of a table.
 
     Args:
-        log: What the table's log has of each, an Arrow table.
+        log: The log's entries of them, an Arrow table.
     """
 
     def __init__(self, log: Any) -> None:
         self.log = log.combine_chunks()
-        self.bounds = lru_cache(self._bounds)
-        self.in_folder = lru_cache(self._in_folder)
+        self.min_max = lru_cache(self._min_max)
+        self.in_partition = lru_cache(self._in_partition)
 
-    def _bounds(self, column: str) -> Bounds:
+    def _min_max(self, column: str) -> MinMax:
         ends = (self.log.column(f"{end}.{column}").combine_chunks() for end in ("min", "max"))
-        return Bounds(*ends)
+        return MinMax(*ends)
 
-    def _in_folder(self, name: str, values: Collection[Any]) -> NDArray[np.bool_]:
+    def _in_partition(self, name: str, values: Collection[Any]) -> NDArray[np.bool_]:
         there = pc.is_in(self.log.column(f"partition.{name}"), pa.array(list(values)))
         return there.to_numpy()  # type: ignore[no-any-return]
 
 
 class FileList:
-    """The files of a table, known by its version.
+    """The files of a table, as of its last refresh.
 
     Args:
         table: The table.
@@ -44,14 +44,14 @@ class FileList:
 
     def __init__(self, table: Table) -> None:
         self._table, self.version = table, -1
-        self._files = Files(pa.table({"path": pa.array([], pa.string())}))
+        self._snapshot = Snapshot(pa.table({"path": pa.array([], pa.string())}))
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the next offset of *partition* that the table has not; None for all."""
+        """Return the next offset of *partition* to archive; None where it was never archived."""
         return self._table.known_position(partition)
 
     def refresh(self) -> bool:
-        """Look whether there are others now; return whether there are.
+        """Read the table's newest version; return whether it is another.
 
         Raises:
             StorageError: The store does not answer.
@@ -59,30 +59,30 @@ class FileList:
         found = self._table.refreshed()
         if found is None or found.version() == self.version:
             return False
-        self._files = Files(pa.table(found.get_add_actions(flatten=True)))
+        self._snapshot = Snapshot(pa.table(found.get_add_actions(flatten=True)))
         self.version = found.version()
         return True
 
     def all(self) -> list[str]:
         """Return the addresses of all files."""
-        return self._addresses(self._files.log)
+        return self._addresses(self._snapshot.log)
 
-    def within(
-        self, column: str, low: Any, high: Any, *, order: str = "", **folders: Collection[Any]
+    def matching(
+        self, column: str, low: Any, high: Any, *, order: str = "", **partitions: Collection[Any]
     ) -> list[str]:
         """Return the files that can have a value from *low* to *high* in *column*.
 
         Args:
-            column: One of the table's statistics.
-            low: The least; None for no bound.
-            high: The greatest; None for no bound.
-            order: A statistic by whose least value the files are ordered.
-            folders: Values that the columns of folders may have.
+            column: A column with statistics.
+            low: The minimum; None for no bound.
+            high: The maximum; None for no bound.
+            order: The column by whose minimum the files are ordered; empty for any order.
+            partitions: Values that partition columns may have.
         """
-        files, log = self._files, self._files.log
-        may = [files.in_folder(name, tuple(values)) for name, values in folders.items()]
+        snapshot, log = self._snapshot, self._snapshot.log
+        may = [snapshot.in_partition(name, tuple(values)) for name, values in partitions.items()]
         if f"min.{column}" in log.schema.names:
-            may.append(files.bounds(column).within(low, high))
+            may.append(snapshot.min_max(column).may_contain(low, high))
         found = log.select(["path", f"min.{order}"] if order else ["path"])
         if may:
             found = found.take(np.logical_and.reduce(may).nonzero()[0])

@@ -6,33 +6,33 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from nightwire.archive.asking.cone import Cone
-from nightwire.archive.asking.engine import LIMIT, Engine, QuestionError
-from nightwire.archive.asking.light_curve import ATTRIBUTES, merged
-from nightwire.archive.asking.questions import Questions
-from nightwire.archive.asking.survey_tables import SurveyTables
+from nightwire.archive.querying.cone import Cone
+from nightwire.archive.querying.light_curve import ATTRIBUTES, merge
+from nightwire.archive.querying.query_workers import QueryWorkers
+from nightwire.archive.querying.sql_engine import TIMEOUT, QueryError, SqlEngine
+from nightwire.archive.querying.survey_tables import SurveyTables
 from nightwire.archive.storage import SCHEMAS_FOLDER, ArchiveError, SchemaStore, Store, WholeRecord
 from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
 
-CHOSEN: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
-"""Columns of an answer, where no others are asked for."""
+DEFAULT_COLUMNS: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
+"""Columns of an answer, unless others are asked for."""
 
 
 class Archive(AbstractContextManager["Archive"]):
-    """Reads an archive; while others write it, too.  Safe to share between threads.
+    """Reads an archive, also while it is written.  Safe to share between threads.
 
     Args:
         url: A folder, or ``s3://BUCKET/PREFIX``.
 
     Raises:
-        ArchiveError: It is neither.
+        ArchiveError: The URL is neither.
     """
 
     def __init__(self, url: str | Path) -> None:
         self.store = Store(url)
-        self._engine, self._questions = Engine(self.store), Questions(self.store)
+        self._engine, self._workers = SqlEngine(self.store), QueryWorkers(self.store)
         self._tables: dict[str, SurveyTables] = {}
         self._schemas = SchemaStore(self.store)
         self._decoder = AlertDecoder(self._schemas)
@@ -41,17 +41,17 @@ class Archive(AbstractContextManager["Archive"]):
         self.close()
 
     def close(self) -> None:
-        """Let go of what was opened."""
+        """Close the SQL engine, and end its workers."""
         self._engine.close()
-        self._questions.close()
+        self._workers.close()
 
     @property
     def surveys(self) -> list[str]:
-        """The surveys that have alerts here."""
+        """The names of the archived surveys."""
         return [name for name in self.store.folders() if name != SCHEMAS_FOLDER]
 
-    def of(self, survey: str | None = None) -> SurveyTables:
-        """Return the tables of *survey*, as they are now; None where there is but one.
+    def tables(self, survey: str | None = None) -> SurveyTables:
+        """Return the tables of *survey*, refreshed; None: of the only one.
 
         Raises:
             ArchiveError: The archive has none of that name, or several.
@@ -76,25 +76,29 @@ class Archive(AbstractContextManager["Archive"]):
         return there[0]
 
     def files(self, survey: str | None = None) -> list[str]:
-        """Return the files that are the table of a survey's columns now, for other programs."""
-        return self.of(survey).alerts.all()
+        """Return the current files of a survey's table `alerts`, for other programs."""
+        return self.tables(survey).alerts.all()
 
-    def get(self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = CHOSEN) -> Any:
+    def get(
+        self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = DEFAULT_COLUMNS
+    ) -> Any:
         """Return the rows of the alerts with an id, mostly one, as an Arrow table.
 
         Args:
-            alert_id: The survey's.
-            survey: Its name; None where the archive has one alone.
-            columns: What is wanted; ``*`` is all.
+            alert_id: The survey's id.
+            survey: Its name; None for the only one.
+            columns: Columns of the answer; ``*`` is all.
 
         Raises:
             ArchiveError: There is no such survey.
         """
-        return self.of(survey).by_key("id", str(alert_id), columns)
+        return self.tables(survey).by_key("id", str(alert_id), columns)
 
-    def object(self, object_id: int | str, survey: str | None = None, columns: Sequence[str] = CHOSEN) -> Any:
+    def object(
+        self, object_id: int | str, survey: str | None = None, columns: Sequence[str] = DEFAULT_COLUMNS
+    ) -> Any:
         """Return the rows of all alerts of an object, or of a solar-system object, by time."""
-        return self.of(survey).by_key("object", str(object_id), columns)
+        return self.tables(survey).by_key("object", str(object_id), columns)
 
     def cone(
         self,
@@ -102,62 +106,62 @@ class Archive(AbstractContextManager["Archive"]):
         dec: float,
         radius: float,
         survey: str | None = None,
-        columns: Sequence[str] = CHOSEN,
-        most: int | None = None,
+        columns: Sequence[str] = DEFAULT_COLUMNS,
+        max_rows: int | None = None,
     ) -> Any:
         """Return the rows of the alerts within *radius* [deg] of a position [deg, ICRS].
 
-        The nearest come first; ``distance`` [deg] is a further column.  At *most* so many are
-        looked at.
+        The nearest come first; ``distance`` [deg] is a further column.  At most *max_rows* rows of
+        the index are read.
 
         Raises:
             ArchiveError: There is no such survey, the numbers are no cone, or it is too large.
         """
-        return self.of(survey).cone(Cone(ra, dec, radius), columns, most)
+        return self.tables(survey).cone(Cone(ra, dec, radius), columns, max_rows)
 
-    def query(self, sql: str, *, limit: float = LIMIT) -> Any:
+    def query(self, sql: str, *, timeout: float = TIMEOUT) -> Any:
         """Return the answer to a SELECT over ``lsst``, ``lsst_packets`` and so on.
 
         Args:
             sql: DuckDB's; nothing can be written.
-            limit: Longest time. [s]
+            timeout: Longest time. [s]
 
         Raises:
-            QuestionError: It cannot be answered; the message names what and where.
+            QueryError: It cannot be answered; the message names what and where.
         """
-        self._look_for(sql)
-        return self._engine.answer(sql, limit=limit)
+        self._refresh_named_in(sql)
+        return self._engine.answer(sql, timeout=timeout)
 
-    def query_apart(self, sql: str, *, most: int, limit: float, most_bytes: int) -> Any:
-        """Return the same of a stranger's SELECT, bounded as `Engine.answer` says.
+    def query_in_worker(self, sql: str, *, max_rows: int, timeout: float, max_bytes: int) -> Any:
+        """Return the answer to an untrusted SELECT, by a worker process.
 
-        By a process that is killed where it must be.
+        The bounds are those of `SqlEngine.answer`.
 
         Raises:
-            QuestionError: It cannot be answered; the message names what and where.
-            BusyError: Too many ask.
+            QueryError: It cannot be answered; the message names what and where.
+            BusyError: No worker became free.
         """
-        self._look_for(sql)
-        return self._questions.answer(sql, self._engine.views, most, limit, most_bytes)
+        self._refresh_named_in(sql)
+        return self._workers.answer(sql, self._engine.views, max_rows, timeout, max_bytes)
 
-    def _look_for(self, sql: str) -> None:
-        """Find what was archived since, of the surveys that a question names."""
+    def _refresh_named_in(self, sql: str) -> None:
+        """Refresh the tables of the surveys that a query names."""
         for name in self.surveys:
             if re.search(rf"\b{re.escape(name)}(_packets)?\b", sql):
-                self.of(name)
+                self.tables(name)
 
     def whole(self, alert_id: int | str, survey: str | None = None) -> list[WholeRecord]:
-        """Return the whole alerts with an id, as they lay in Kafka, with their stamps."""
+        """Return the whole alerts with an id: Kafka's records, with their stamps."""
         return list(self.whole_of(self.get(alert_id, survey, ("partition", "offset")), survey))
 
     def newest(self, alert_id: int | str, survey: str | None = None) -> Decoded | None:
-        """Return the newest alert with an id that is kept whole, decoded; None where none is.
+        """Return the newest alert with an id that is kept whole, decoded; None for none.
 
         Raises:
-            DecodeError: It holds none.
-            UnknownSchemaError: The archive has not its schema.
+            DecodeError: The record holds no alert.
+            UnknownSchemaError: The archive lacks its schema.
         """
-        tables = self.of(survey)
+        tables = self.tables(survey)
         positions = tables.by_key("id", str(alert_id), ("partition", "offset")).to_pylist()
         for at in reversed(positions):
             if (value := tables.value(at["partition"], at["offset"])) is not None:
@@ -165,16 +169,16 @@ class Archive(AbstractContextManager["Archive"]):
         return None
 
     def whole_of(self, rows: Any, survey: str | None = None) -> Iterator[WholeRecord]:
-        """Yield the whole alerts of *rows*, which have columns ``partition`` and ``offset``.
+        """Yield the whole alerts of rows with columns ``partition`` and ``offset``.
 
         Raises:
-            ArchiveError: They have not.
+            ArchiveError: A column is missing.
         """
         if not {"partition", "offset"} <= set(rows.schema.names):
             raise ArchiveError(
                 "whole alerts are found by the columns partition and offset: ask for these too"
             )
-        yield from self._whole(self.of(survey), rows)
+        yield from self._whole(self.tables(survey), rows)
 
     def _whole(self, tables: SurveyTables, rows: Any) -> Iterator[WholeRecord]:
         numbers, offsets = rows.column("partition").to_pylist(), rows.column("offset").to_pylist()
@@ -182,30 +186,30 @@ class Archive(AbstractContextManager["Archive"]):
             yield from tables.records(number, offset, offset + 1)
 
     def decode(self, record: WholeRecord) -> Decoded:
-        """Return the alert in a whole record, by the schema that is kept here.
+        """Return the alert in a whole record, by the archive's own schemas.
 
         Raises:
-            DecodeError: It holds none.
-            UnknownSchemaError: The archive has not its schema.
+            DecodeError: The record holds no alert.
+            UnknownSchemaError: The archive lacks its schema.
         """
         return self._decoder.decode(record.value or b"")
 
     def light_curve(self, object_id: int | str, survey: str | None = None) -> Any:
-        """Return the light curve of an object: of all its alerts and of their histories.
+        """Return the light curve of an object, of all its alerts and their histories.
 
-        The newest alert has the survey's history of it; an older one is opened for what came before
-        the oldest point of that, and so on.  Columns: ``mjd_tai``, ``band``, ``flux``,
+        The newest alert has the survey's history; an older alert is read for the points before the
+        oldest of that, and so on.  Columns: ``mjd_tai``, ``band``, ``flux``,
         ``flux_error`` [nJy], ``ra``, ``dec`` [deg].
         """
-        tables = self.of(survey)
+        tables = self.tables(survey)
         rows = self.object(object_id, tables.survey)
         if not len(rows):
-            return merged(())
+            return merge(())
         detections = {name: rows.column(name).to_numpy(zero_copy_only=False) for name in ATTRIBUTES}
-        return merged([*self._histories(tables, rows), detections])
+        return merge([*self._histories(tables, rows), detections])
 
     def _histories(self, tables: SurveyTables, rows: Any) -> list[Mapping[str, Any]]:
-        """Return the light curves in the alerts that are needed, the oldest first."""
+        """Return the light curves in the alerts that are read, the oldest first."""
         view = survey_called(tables.survey).view
         found: list[Mapping[str, Any]] = []
         before = float("inf")
@@ -220,18 +224,18 @@ class Archive(AbstractContextManager["Archive"]):
         return found[::-1]
 
 
-def columns_in(text: str | None) -> Sequence[str]:
-    """Return the columns that somebody asks for.
+def parse_columns(text: str | None) -> Sequence[str]:
+    """Return the names of the columns of an answer.
 
     Args:
-        text: Names with commas between them; None for the canonical ones.
+        text: Names with commas between them; None for `DEFAULT_COLUMNS`.
 
     Raises:
-        QuestionError: One is no name.
+        QueryError: A name is none.
     """
     if text is None:
-        return CHOSEN
+        return DEFAULT_COLUMNS
     names = [one.strip() for one in text.split(",")]
     if wrong := [one for one in names if not re.fullmatch(r"\*|\w+(\.\w+)*", one)]:
-        raise QuestionError(f"{wrong[0]!r} is no column")
+        raise QueryError(f"{wrong[0]!r} is no column")
     return names
