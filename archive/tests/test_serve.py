@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from archive.tests.conftest import Known, message, put, record, serving, writer
 from nightwire.archive import Archive
-from nightwire.archive.check import Compared, compare
+from nightwire.archive.check import Comparison, compare
 from nightwire.archive.commands import archive
 from nightwire.archive.serve import RestartingConsumer, ServeSettings, opened_consumer, running
 from nightwire.archive.storage import StorageError, Store, WholeRecord
@@ -47,7 +47,7 @@ def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
     return ServeSettings(store=Store(folder), where=where, schedule="constant", batching=Batching(0.2))
 
 
-def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Compared]:
+def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Comparison]:
     """Wait until the archive has so many records; return what comparing it with Kafka finds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

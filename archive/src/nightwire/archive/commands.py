@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nightwire.archive import Archive
 
 NICENESS = 10
-"""Of the process that archives: the live stream's come first where there are too few cores."""
+"""Niceness of `serve`: the live stream comes first where there are too few cores."""
 archive_option = click.option(
     "--archive",
     "url",
@@ -35,7 +35,7 @@ archive_option = click.option(
 survey_option = click.option(
     "--survey", shell_complete=completion.surveys, help="Whose alerts.  [default: the only one there is]"
 )
-ASKING = (
+QUERY_OPTIONS = (
     archive_option,
     survey_option,
     click.option(
@@ -130,7 +130,7 @@ def serve(
 
 @archive.command()
 @click.argument("alert_id", metavar="ID")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def get(alert_id: str, **options: Any) -> None:
     """Show the alert with an ID; with --as avro whole, with its stamps.
 
@@ -138,13 +138,13 @@ def get(alert_id: str, **options: Any) -> None:
     Example:
       nightwire archive get 170253142325723141 --survey lsst --as avro --out alert.avro
     """
-    _ask(lambda found, survey, columns: found.get(alert_id, survey, columns), **options)
+    _answer(lambda found, survey, columns: found.get(alert_id, survey, columns), **options)
 
 
 @archive.command("object")
 @click.argument("object_id", metavar="ID")
 @click.option("--light-curve", is_flag=True, help="The merged light curve instead: detections and histories.")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def object_(object_id: str, light_curve: bool, **options: Any) -> None:
     """Show all alerts of the object ID, or of a solar-system object, by time.
 
@@ -156,16 +156,16 @@ def object_(object_id: str, light_curve: bool, **options: Any) -> None:
     if light_curve:
         if options["form"] == "avro":
             raise click.UsageError("a light curve is no alert: --as avro goes without --light-curve")
-        _ask(lambda found, survey, _: found.light_curve(object_id, survey), **options)
+        _answer(lambda found, survey, _: found.light_curve(object_id, survey), **options)
     else:
-        _ask(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
+        _answer(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
 
 
 @archive.command(context_settings={"ignore_unknown_options": True})  # -47.2 is a declination
 @click.argument("ra", type=float)
 @click.argument("dec", type=float)
 @click.argument("radius")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
     """Show the alerts within RADIUS of RA and DEC, the nearest first.
 
@@ -181,12 +181,12 @@ def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
         size = float(Angle(radius, "deg").deg)
     except ValueError as error:
         raise click.UsageError(f"RADIUS {radius!r}: {error}") from error
-    _ask(lambda found, survey, columns: found.cone(ra, dec, size, survey, columns), **options)
+    _answer(lambda found, survey, columns: found.cone(ra, dec, size, survey, columns), **options)
 
 
 @archive.command()
 @click.argument("sql")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def query(sql: str, columns: str | None, **options: Any) -> None:
     """Answer SQL (DuckDB's) over lsst, lsst_packets and so on; nothing can be written.
 
@@ -194,7 +194,7 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
     Example:
       nightwire archive query "SELECT band, avg(diaSource.psfFlux) FROM lsst GROUP BY band"
     """
-    _ask(lambda found, _survey, _columns: found.query(sql), columns=columns, **options)
+    _answer(lambda found, _survey, _columns: found.query(sql), columns=columns, **options)
 
 
 @archive.command()
@@ -237,7 +237,7 @@ def check(url: str | None, bootstrap: str | None) -> None:
         raise click.ClickException("the archive is not what the topics are")
 
 
-def _ask(
+def _answer(
     question: Callable[["Archive", str | None, Sequence[str]], Any],
     url: str | None,
     survey: str | None,
@@ -251,14 +251,14 @@ def _ask(
     with Archive(_store(url).url) as found:
         answer = question(found, survey, parse_columns(columns))
         if form == "table" and out is None:
-            _show(answer)
+            _print_table(answer)
         elif form == "avro":
-            _put_containers(found, answer, survey, out)
+            _write_containers(found, answer, survey, out)
         else:
-            _put(FORMATS["json" if form == "table" else form][1](answer), out)
+            _write(FORMATS["json" if form == "table" else form][1](answer), out)
 
 
-def _show(answer: Any) -> None:
+def _print_table(answer: Any) -> None:
     from nightwire.archive.querying import flatten
     from nightwire.core.cli import Column, Listing, show_tables
 
@@ -270,7 +270,7 @@ def _show(answer: Any) -> None:
     show_tables(Listing([Column(name) for name in table.schema.names], rows))
 
 
-def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
+def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
     from nightwire.archive.querying import containers
     from nightwire.archive.storage import ArchiveError
 
@@ -282,10 +282,10 @@ def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
         )
     for at, body in enumerate(made):
-        _put(body, out.with_stem(f"{out.stem}-{at + 1}") if out and at else out)
+        _write(body, out.with_stem(f"{out.stem}-{at + 1}") if out and at else out)
 
 
-def _put(body: bytes, out: Path | None) -> None:
+def _write(body: bytes, out: Path | None) -> None:
     if out is None:
         sys.stdout.buffer.write(body)
     else:

@@ -16,7 +16,7 @@ from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
 
-DEFAULT_COLUMNS: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
+COLUMNS: Sequence[str] = (*CANONICAL, "partition", "offset", "schema_id")
 """Columns of an answer, unless others are asked for."""
 
 
@@ -79,9 +79,7 @@ class Archive(AbstractContextManager["Archive"]):
         """Return the current files of a survey's table `alerts`, for other programs."""
         return self.tables(survey).alerts.all()
 
-    def get(
-        self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = DEFAULT_COLUMNS
-    ) -> Any:
+    def get(self, alert_id: int | str, survey: str | None = None, columns: Sequence[str] = COLUMNS) -> Any:
         """Return the rows of the alerts with an id, mostly one, as an Arrow table.
 
         Args:
@@ -95,7 +93,7 @@ class Archive(AbstractContextManager["Archive"]):
         return self.tables(survey).by_key("id", str(alert_id), columns)
 
     def object(
-        self, object_id: int | str, survey: str | None = None, columns: Sequence[str] = DEFAULT_COLUMNS
+        self, object_id: int | str, survey: str | None = None, columns: Sequence[str] = COLUMNS
     ) -> Any:
         """Return the rows of all alerts of an object, or of a solar-system object, by time."""
         return self.tables(survey).by_key("object", str(object_id), columns)
@@ -106,7 +104,7 @@ class Archive(AbstractContextManager["Archive"]):
         dec: float,
         radius: float,
         survey: str | None = None,
-        columns: Sequence[str] = DEFAULT_COLUMNS,
+        columns: Sequence[str] = COLUMNS,
         max_rows: int | None = None,
     ) -> Any:
         """Return the rows of the alerts within *radius* [deg] of a position [deg, ICRS].
@@ -228,13 +226,13 @@ def parse_columns(text: str | None) -> Sequence[str]:
     """Return the names of the columns of an answer.
 
     Args:
-        text: Names with commas between them; None for `DEFAULT_COLUMNS`.
+        text: Names with commas between them; None for `COLUMNS`.
 
     Raises:
         QueryError: A name is none.
     """
     if text is None:
-        return DEFAULT_COLUMNS
+        return COLUMNS
     names = [one.strip() for one in text.split(",")]
     if wrong := [one for one in names if not re.fullmatch(r"\*|\w+(\.\w+)*", one)]:
         raise QueryError(f"{wrong[0]!r} is no column")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from nightwire.archive.querying.min_max import MinMax
 from nightwire.archive.storage import Table
-from nightwire.core.kafka import TopicPartition
 
 
 class Snapshot:
@@ -43,12 +42,8 @@ class FileList:
     """
 
     def __init__(self, table: Table) -> None:
-        self._table, self.version = table, -1
+        self.table, self.version = table, -1
         self._snapshot = Snapshot(pa.table({"path": pa.array([], pa.string())}))
-
-    def position(self, partition: TopicPartition) -> int | None:
-        """Return the next offset of *partition* to archive; None where it was never archived."""
-        return self._table.known_position(partition)
 
     def refresh(self) -> bool:
         """Read the table's newest version; return whether it is another.
@@ -56,7 +51,7 @@ class FileList:
         Raises:
             StorageError: The store does not answer.
         """
-        found = self._table.refreshed()
+        found = self.table.refreshed()
         if found is None or found.version() == self.version:
             return False
         self._snapshot = Snapshot(pa.table(found.get_add_actions(flatten=True)))
@@ -89,4 +84,4 @@ class FileList:
         return self._addresses(found.sort_by(f"min.{order}") if order else found)
 
     def _addresses(self, files: Any) -> list[str]:
-        return [f"{self._table.uri}/{path}" for path in files.column("path").to_pylist()]
+        return [f"{self.table.uri}/{path}" for path in files.column("path").to_pylist()]

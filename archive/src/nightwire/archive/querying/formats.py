@@ -42,20 +42,20 @@ COLUMN_METADATA: Mapping[str, tuple[str | None, str | None, str]] = {
 
 def as_json(table: Any) -> bytes:
     """Return rows as a JSON array of objects; numbers that are not finite become null."""
-    rows = [{name: _jsonable(value) for name, value in row.items()} for row in table.to_pylist()]
+    rows = [{name: _json(value) for name, value in row.items()} for row in table.to_pylist()]
     return json.dumps(rows, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def _jsonable(value: Any) -> Any:
+def _json(value: Any) -> Any:
     match value:
         case float():
             return value if math.isfinite(value) else None
         case datetime() | date():
             return value.isoformat()
         case dict():
-            return {name: _jsonable(one) for name, one in value.items()}
+            return {name: _json(one) for name, one in value.items()}
         case list():
-            return [_jsonable(one) for one in value]
+            return [_json(one) for one in value]
         case bytes():
             return value.hex()
         case None | int() | str():
@@ -122,7 +122,7 @@ def _column(name: str, values: Any) -> Any:
         empty: Any = False if pa.types.is_boolean(kind) else 0
         plain = values.fill_null(empty).combine_chunks()
         return MaskedColumn(plain.to_numpy(zero_copy_only=False), mask=mask, **about)
-    texts = ["" if one is None else NOT_XML.sub("\ufffd", str(_jsonable(one))) for one in values.to_pylist()]
+    texts = ["" if one is None else NOT_XML.sub("\ufffd", str(_json(one))) for one in values.to_pylist()]
     return MaskedColumn(texts, dtype=object if texts else "U1", **about)
 
 

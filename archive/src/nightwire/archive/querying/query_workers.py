@@ -68,7 +68,7 @@ class QueryWorkers:
         try:
             if worker is None or not worker.is_alive:
                 worker = _Worker(self._store)
-            return worker.answer(sql, views, max_rows, timeout, max_bytes)
+            return worker.answer(sql, views, timeout, max_rows=max_rows, max_bytes=max_bytes)
         except (EOFError, OSError) as error:
             if worker is not None:
                 worker.kill()
@@ -98,10 +98,8 @@ class _Worker:
     def is_alive(self) -> bool:
         return self._process.is_alive()
 
-    def answer(
-        self, sql: str, views: Mapping[str, str], max_rows: int, timeout: float, max_bytes: int
-    ) -> Any:
-        self._pipe.send((views, sql, {"max_rows": max_rows, "timeout": timeout, "max_bytes": max_bytes}))
+    def answer(self, sql: str, views: Mapping[str, str], timeout: float, **bounds: int) -> Any:
+        self._pipe.send((views, sql, {"timeout": timeout} | bounds))
         if not self._pipe.poll(timeout + KILL_GRACE):
             self.kill()
             raise timeout_error(timeout)

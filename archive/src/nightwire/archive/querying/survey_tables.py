@@ -39,10 +39,10 @@ MAX_PIXELS = 1000
 """Most pixels of a condition that names each."""
 REFRESH_INTERVAL = 1.0
 """Least time between two refreshes. [s]"""
-CACHED_INDEX_GROUPS = 64
+INDEX_CACHE = 64
 """Cached row groups of a survey's index: alerts of one visit have ids near each other.
 Some 22 MB for stamps, 100 MB where all columns are asked for."""
-CACHED_PACKET_GROUPS = 32
+PACKET_CACHE = 32
 """Cached row groups of a survey's whole alerts, some 16 MB: of an alert three stamps are asked for,
 and its neighbours are of the same visit."""
 ALERT_PARTITIONS = "'night': DATE, 'npix': BIGINT"
@@ -64,10 +64,7 @@ class SurveyTables:
         self.alerts, self.index, self.packets = (
             FileList(Table(store, survey, layout)) for layout in (ALERTS, INDEX, PACKETS)
         )
-        self._packet_files, self._index_files = (
-            SortedFiles(store, CACHED_PACKET_GROUPS),
-            SortedFiles(store, CACHED_INDEX_GROUPS),
-        )
+        self._files, self._index_files = SortedFiles(store, PACKET_CACHE), SortedFiles(store, INDEX_CACHE)
         self._lock, self._refreshed_at = threading.Lock(), float("-inf")
 
     def refresh(self, *, force: bool = False) -> None:
@@ -152,11 +149,9 @@ class SurveyTables:
         """
         if set(columns) <= set(found.schema.names):
             return found.select(list(columns))
-        partitions = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
+        parts = {name: pc.unique(found.column(name)).to_pylist() for name in ("night", "npix")}
         pixels = pc.unique(found.column("_healpix_29")).to_pylist()
-        files = self.alerts.matching(
-            "_healpix_29", min(pixels, default=0), max(pixels, default=0), **partitions
-        )
+        files = self.alerts.matching("_healpix_29", min(pixels, default=0), max(pixels, default=0), **parts)
         added = {"distance"} & {*found.schema.names}
         names = ", ".join(quoted(one) for one in columns if one not in added)
         condition = _pixel_condition(sorted(pixels) or [-2])
@@ -178,7 +173,7 @@ class SurveyTables:
     def record_rows(self, number: int, begin: int, end: int) -> Any:
         """Return the whole records of a range of offsets as rows of `RECORD_SCHEMA`, in order."""
         files = self.packets.matching("offset", begin, end - 1, partition=[number])
-        rows = self._packet_files.rows(files, "offset", [(begin, end - 1)], RECORD_SCHEMA.names[2:])
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], RECORD_SCHEMA.names[2:])
         if rows is None:
             return RECORD_SCHEMA.empty_table()
         rows = rows.add_column(0, "partition", pa.array([number] * len(rows), pa.int32()))
@@ -203,17 +198,17 @@ class SurveyTables:
     def value(self, number: int, offset: int) -> bytes | None:
         """Return the value of one whole record; None where it is not kept."""
         files = self.packets.matching("offset", offset, offset, partition=[number])
-        rows = self._packet_files.rows(files, "offset", [(offset, offset)], ["value"])
+        rows = self._files.rows(files, "offset", [(offset, offset)], ["value"])
         return None if not rows else rows.column(0)[0].as_py()
 
     def position(self, number: int) -> int:
         """Return the next offset of a partition to archive."""
-        return self.packets.position((self.topic, number)) or 0
+        return self.packets.table.known_position((self.topic, number)) or 0
 
     def offsets(self, number: int, begin: int, end: int) -> list[int]:
         """Return the offsets of a range that have rows in `alerts`, each once a row."""
         files = self.alerts.matching("offset", begin, end - 1)
-        rows = self._packet_files.rows(files, "offset", [(begin, end - 1)], ["offset", "partition"])
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], ["offset", "partition"])
         if rows is None:
             return []
         found = rows.filter(pc.equal(rows.column("partition"), number)).column("offset")
@@ -226,7 +221,7 @@ class SurveyTables:
         moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))
         found: int | None = None
         for file in self.packets.matching("timestamp", moment, None, order="offset", partition=[number]):
-            rows = self._packet_files.rows([file], "timestamp", [(moment, MAX_TIME)], ["offset"])
+            rows = self._files.rows([file], "timestamp", [(moment, MAX_TIME)], ["offset"])
             first = pc.min(rows.column("offset")).as_py() if rows is not None else None
             if found is not None and (first is None or first > found):
                 break

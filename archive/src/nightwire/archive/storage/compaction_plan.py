@@ -11,9 +11,7 @@ File = Mapping[str, Any]
 """A file's entry in the log: ``size_bytes``; by column ``partition``, ``min``, ``max``."""
 
 
-def plan_compaction(
-    files: Any, partition_by: Sequence[str], file_order: str, min_files: int
-) -> Iterator[list[File]]:
+def plan_runs(files: Any, partitions: Sequence[str], file_order: str, min_files: int) -> Iterator[list[File]]:
     """Yield the runs of files to compact, each within one partition of the table.
 
     A file that is longer than all that follow it stays as it is, so that no row is rewritten more
@@ -21,13 +19,13 @@ def plan_compaction(
 
     Args:
         files: The log's entries of all files, an Arrow table.
-        partition_by: The table's partition columns.
+        partitions: The table's partition columns.
         file_order: The column by whose minimum files are ordered.
         min_files: Least length of a run.
     """
 
     def partition(one: File) -> list[str]:
-        return [str(one["partition"][name]) for name in partition_by]
+        return [str(one["partition"][name]) for name in partitions]
 
     def order(one: File) -> tuple[Any, ...]:
         begin = (one.get("min") or {}).get(file_order)

@@ -25,7 +25,7 @@ from deltalake import (
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from nightwire.archive.storage.compaction import FileLayout, commit_replacement, write_compacted
-from nightwire.archive.storage.compaction_plan import File, plan_compaction
+from nightwire.archive.storage.compaction_plan import File, plan_runs
 from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.core.kafka import TopicPartition
 
@@ -275,7 +275,7 @@ class Table:
             return 0
         before = len(found.file_uris())
         files = pa.table(found.get_add_actions())
-        for run in plan_compaction(files, self.layout.partition_by, self.layout.file_order, min_files):
+        for run in plan_runs(files, self.layout.partition_by, self.layout.file_order, min_files):
             current = pa.table(found.get_add_actions())["path"].to_pylist()
             if not {one["path"] for one in run} <= {*current}:
                 continue  # what went before the commit's version is no conflict to it
