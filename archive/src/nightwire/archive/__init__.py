@@ -16,7 +16,7 @@ __getattr__ = on_demand(
     {
         "Archive": "querying.archive",
         "ArchiveError": "storage",
-        "QueryError": "querying.engine",
+        "QueryError": "querying.sql_engine",
         "WholeRecord": "storage",
     },
 )

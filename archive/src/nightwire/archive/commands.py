@@ -121,7 +121,7 @@ def serve(
         ServeSettings(
             store=_store(url),
             batching=Batching(every, batch),
-            retention=Retention(_retention(keep), _retention(keep_whole)),
+            retention=Retention(_duration(keep), _duration(keep_whole)),
             compact_every=compact_every,
             **service_of(more),
         )
@@ -205,7 +205,7 @@ def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
     from nightwire.archive.maintenance import Maintenance, Retention
 
-    maintenance = Maintenance(_store(url), Retention(_retention(keep), _retention(keep_whole)))
+    maintenance = Maintenance(_store(url), Retention(_duration(keep), _duration(keep_whole)))
     click.echo(f"{maintenance.run(min_files=2)} files fewer")
     if maintenance.failed:
         raise click.ClickException("; ".join(maintenance.failed))
@@ -303,7 +303,7 @@ def _store(url: str | None) -> Any:
     return Store(state / "archive")
 
 
-def _retention(text: str | None) -> timedelta | None:
+def _duration(text: str | None) -> timedelta | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:
