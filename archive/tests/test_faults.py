@@ -1,4 +1,4 @@
-"""What ought not to be, and is: each is said, and neither stops the archive nor harms it."""
+"""Faults: each is named, and none stops the archive or harms it."""
 
 from datetime import timedelta
 from pathlib import Path
