@@ -90,7 +90,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compariso
 
 
 def _batches(whole: range, size: int) -> Iterator[range]:
-    return (whole[at : at + size] for at in range(0, len(whole), size))
+    return (whole[first : first + size] for first in range(0, len(whole), size))
 
 
 def _compare_records(
@@ -103,12 +103,12 @@ def _compare_records(
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
     rowless = found.keys() - set(rows)
-    unreadable = sum(not _is_alert(archive, found[at]) for at in rowless)
+    unreadable = sum(not _is_alert(archive, found[offset]) for offset in rowless)
     return {
         "records": len(ours),
         "missing": len(ours.keys() - found.keys()) + len(rowless) - unreadable,
         "doubled": len(kept) - len(found) + len(rows) - len(set(rows)),
-        "different": sum(found.get(at) != ours.get(at) for at in found),
+        "different": sum(found.get(offset) != ours.get(offset) for offset in found),
         "unreadable": unreadable,
     }
 

@@ -281,8 +281,8 @@ def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Pa
         raise click.UsageError(
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
         )
-    for at, body in enumerate(made):
-        _write(body, out.with_stem(f"{out.stem}-{at + 1}") if out and at else out)
+    for n, body in enumerate(made):
+        _write(body, out.with_stem(f"{out.stem}-{n + 1}") if out and n else out)
 
 
 def _write(body: bytes, out: Path | None) -> None:

@@ -107,7 +107,7 @@ def serve(asked: ServeSettings) -> None:
         consumer = RestartingConsumer(partial(opened_consumer, asked, kafka))
         failures = exits.enter_context(running(consumer, partial(stop_servers, servers)))
         maintenance = Maintenance(asked.store, asked.retention)
-        register_metrics(collected, consumer, maintenance)
+        add_gauges(collected, consumer, maintenance)
         healthy = asked.metrics_page(
             collected, servers, lambda: consumer.is_running and not failures, lambda: maintenance.report
         )
@@ -242,12 +242,10 @@ def maintained(maintenance: Maintenance, pause: float) -> Iterator[None]:
         stop.set()
 
 
-def register_metrics(
-    registry: CollectorRegistry, consumer: RestartingConsumer, maintenance: Maintenance
-) -> None:
-    """Register the gauges of *consumer* and *maintenance* for Prometheus."""
-    for at, (name, text) in enumerate(GAUGES.items()):
-        Gauge(name, text, registry=registry).set_function(partial(lambda at: consumer.gauge_values[at], at))
+def add_gauges(registry: CollectorRegistry, consumer: RestartingConsumer, maintenance: Maintenance) -> None:
+    """Add the gauges of *consumer* and *maintenance* to a registry."""
+    for n, (name, text) in enumerate(GAUGES.items()):
+        Gauge(name, text, registry=registry).set_function(partial(lambda n: consumer.gauge_values[n], n))
     failed = "Tables that the last maintenance could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
         lambda: len(maintenance.failed)

@@ -161,8 +161,8 @@ class Archive(AbstractContextManager["Archive"]):
         """
         tables = self.tables(survey)
         positions = tables.by_key("id", str(alert_id), ("partition", "offset")).to_pylist()
-        for at in reversed(positions):
-            if (value := tables.value(at["partition"], at["offset"])) is not None:
+        for one in reversed(positions):
+            if (value := tables.value(one["partition"], one["offset"])) is not None:
                 return self._decoder.decode(value)
         return None
 
@@ -211,11 +211,11 @@ class Archive(AbstractContextManager["Archive"]):
         view = survey_called(tables.survey).view
         found: list[Mapping[str, Any]] = []
         before = float("inf")
-        for at in range(len(rows) - 1, -1, -1):
-            time = rows.column("mjd_tai")[at].as_py()
+        for n in range(len(rows) - 1, -1, -1):
+            time = rows.column("mjd_tai")[n].as_py()
             if time is None or not time < before:  # without a time, or known already
                 continue
-            for record in self._whole(tables, rows.slice(at, 1)):
+            for record in self._whole(tables, rows.slice(n, 1)):
                 curve = view(self.decode(record).alert).light_curve()
                 before = min([before, time, *curve["mjd_tai"].tolist()])
                 found.append(curve)

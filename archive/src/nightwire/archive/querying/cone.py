@@ -68,8 +68,8 @@ class Cone:
         if self.radius > MAX_RADIUS:
             return [(0, 12 * 4**ORDER - 1)]
         depth = min(ORDER - 2, max(0, math.ceil(math.log2(58.6 / max(self.radius, 1e-6))) + EXTRA_ORDERS))
-        at = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
-        pixels, depths, _ = cone_search(*at, self.radius * units.deg, depth, depth_delta=2)
+        centre = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
+        pixels, depths, _ = cone_search(*centre, self.radius * units.deg, depth, depth_delta=2)
         found = [
             (int(pixel) << shift, ((int(pixel) + 1) << shift) - 1)
             for pixel, shift in zip(pixels, (2 * (ORDER - int(one)) for one in depths), strict=True)

@@ -85,9 +85,9 @@ class SortedFiles:
         table = read(file, tuple(groups), column, tuple(names))
         values = table.column(column)
         matches = reduce(pc.or_, [_between(values, *one) for one in ranges])
-        at = pc.indices_nonzero(matches)
-        if len(at) and (first := at[0].as_py()) + len(at) - 1 == at[-1].as_py():
-            return table.slice(first, len(at))  # nothing is copied
+        indices = pc.indices_nonzero(matches)
+        if len(indices) and (first := indices[0].as_py()) + len(indices) - 1 == indices[-1].as_py():
+            return table.slice(first, len(indices))  # nothing is copied
         return table.filter(matches)
 
     def _read_groups(self, file: str, groups: tuple[int, ...], column: str, names: tuple[str, ...]) -> Any:
@@ -95,16 +95,16 @@ class SortedFiles:
         with self._opened(file, footer.metadata) as opened:
             table = opened.read_row_groups(groups, list(names), use_threads=False)
         for name in footer.casts.keys() & {*names}:
-            at = table.schema.get_field_index(name)
-            table = table.set_column(at, name, table.column(at).cast(footer.casts[name]))
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, name, table.column(index).cast(footer.casts[name]))
         return table
 
     def _read_footer(self, file: str, column: str) -> Footer:
         with self._opened(file) as opened:
             metadata, types = opened.metadata, {one.name: one.type for one in opened.schema_arrow}
         casts = {name: plain for name, kind in types.items() if (plain := _without_views(kind)) != kind}
-        at = metadata.schema.names.index(column)
-        found = [metadata.row_group(one).column(at).statistics for one in range(metadata.num_row_groups)]
+        leaf = metadata.schema.names.index(column)
+        found = [metadata.row_group(one).column(leaf).statistics for one in range(metadata.num_row_groups)]
         kind = _without_views(types[column])
         # of long texts there are none
         ends = (pa.array([getattr(one, end, None) for one in found], kind) for end in ("min", "max"))

@@ -160,11 +160,11 @@ class SurveyTables:
             f"FROM {parquet_source(files or self.alerts.all()[:1], ALERT_PARTITIONS)} WHERE {condition}"
         )
         known = {one: n for n, one in enumerate(_positions(rows, "#p", "#o"))}
-        at = pa.array([known.get(one) for one in _positions(found)], pa.int64())
-        taken = rows.take(at.drop_null()).drop_columns(["#p", "#o"])
+        indices = pa.array([known.get(one) for one in _positions(found)], pa.int64())
+        taken = rows.take(indices.drop_null()).drop_columns(["#p", "#o"])
         if not added & {*columns}:
             return taken
-        return taken.append_column("distance", found.column("distance").filter(at.is_valid()))
+        return taken.append_column("distance", found.column("distance").filter(indices.is_valid()))
 
     def records(self, number: int, begin: int, end: int) -> Iterator[WholeRecord]:
         """Yield the whole records of a range of offsets, in order."""

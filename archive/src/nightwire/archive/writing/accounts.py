@@ -57,9 +57,9 @@ class ArchiveAccounts:
             DeliveryError: Kafka does not take them.
         """
         read, dead = Counter(one.source for one in written.records), Counter[TopicPartition]()
-        for at, reason in written.faults.items():
-            self._send_to_dead_letters(written.records[at], reason)
-            dead[written.records[at].source] += 1
+        for n, reason in written.faults.items():
+            self._send_to_dead_letters(written.records[n], reason)
+            dead[written.records[n].source] += 1
         for source, (_, end) in written.ranges.items():
             count, bad = read[source], dead[source]
             self._accounts.count(source, end - 1, count, delivered=count - bad, dead_lettered=bad)

@@ -178,10 +178,10 @@ def conform(rows: Any, known: Any) -> Any:
 
 def _conform(name: str, column: Any, known: Any) -> tuple[str, Any]:
     """Return a column and its name among the fields *known* of a schema or a struct."""
-    at = known.get_field_index(name)
-    if at < 0 and name.lower() in {one.name.lower() for one in known}:
+    index = known.get_field_index(name)
+    if index < 0 and name.lower() in {one.name.lower() for one in known}:
         return _conform(f"{name}_", column, known)
-    kind = column.type if at < 0 else known.field(at).type
+    kind = column.type if index < 0 else known.field(index).type
     if kind == column.type:
         return name, column
     if not (pa.types.is_struct(kind) and pa.types.is_struct(column.type)):

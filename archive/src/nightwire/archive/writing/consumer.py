@@ -186,7 +186,7 @@ class ArchiveConsumer:
         except KafkaException as error:
             log.warning("Kafka does not say where partitions end: %s", error.args[0].str())
             return
-        ends = {one: at.offset for one, at in found.items()}
+        ends = {one: end.offset for one, end in found.items()}
         last_write = now if self._end_offsets and ends != self._end_offsets else self._stream.last_write
         self._end_offsets = ends
         lags = any(ends[one] > self._next_offsets[one] for one in ends)
@@ -195,7 +195,7 @@ class ArchiveConsumer:
     def _pause_and_resume(self, allowed: int) -> None:
         """Pause the partitions that are not to be read now: nothing is fetched ahead of them."""
         ends = self._end_offsets
-        lags = {one: max(0, ends.get(one, 1 << 62) - at) for one, at in self._next_offsets.items()}
+        lags = {one: max(0, ends.get(one, 1 << 62) - offset) for one, offset in self._next_offsets.items()}
         flowing = set(self._schedule.partitions(lags)) if allowed > 0 else set()
         stopped = set(self._next_offsets) - flowing
         if more := stopped - self._paused:
@@ -254,7 +254,7 @@ class ArchiveConsumer:
             self._positions[source] = found
 
     def _commit(self, sources: set[TopicPartition]) -> None:
-        offsets = [TopicPartitionOffset(*one, at) for one in sources if (at := self._positions.get(one))]
+        offsets = [TopicPartitionOffset(*one, end) for one in sources if (end := self._positions.get(one))]
         try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:

@@ -148,8 +148,8 @@ class SurveyWriter:
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
         """Yield the kept records of a range of offsets that are no alerts, each with the reason."""
         for records, _, faults in self._kept_records(number, begin, end):
-            for at, reason in faults.items():
-                yield records[at], reason
+            for n, reason in faults.items():
+                yield records[n], reason
 
     def _kept_records(
         self, number: int, begin: int, end: int
@@ -169,7 +169,7 @@ class SurveyWriter:
         origins = whole.select(["partition", "offset", "timestamp", "schema_id"])
         origins = origins.take(pa.array(list(columns.rows), pa.int64()))
         rows = alert_rows(columns.batch, self._survey, origins)
-        return rows, {at: str(error) for at, error in columns.faults.items()}
+        return rows, {n: str(error) for n, error in columns.faults.items()}
 
     def _column_paths(self, values: Sequence[bytes]) -> list[str]:
         """Return the paths of the fields that are columns, of all schemas of *values*."""
