@@ -135,16 +135,16 @@ def opened_consumer(asked: ServeSettings, kafka: str) -> Iterator[ArchiveConsume
     registry = SchemaRegistry(
         asked.where.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
     )
-    writer = producer(kafka)
+    out = producer(kafka)
     with registry:
-        accounts = ArchiveAccounts(Writer(writer), read_accounts(kafka))
+        accounts = ArchiveAccounts(Writer(out), read_accounts(kafka))
         member = consumer(kafka, group=GROUP, on_error=registry.doubt, **CONSUMER_SETTINGS)
         schedule = SCHEDULES[asked.schedule](asked.rate)
         writer_of = cache(lambda survey: SurveyWriter(asked.store, survey, registry))
         try:
             yield ArchiveConsumer(member, admin(kafka), writer_of, accounts, schedule, asked.batching)
         finally:
-            writer.purge()  # accounts that Kafka did not take yet: the next process counts the rows
+            out.purge()  # accounts that Kafka did not take yet: the next process counts the rows
 
 
 class RestartingConsumer:
@@ -183,7 +183,7 @@ class RestartingConsumer:
 
     @property
     def is_running(self) -> bool:
-        """Whether it archives; False while it waits for Kafka or the store to be restarted."""
+        """Whether it archives; False while it waits for its next start."""
         return self._consumer is not None
 
     @property
@@ -199,7 +199,7 @@ class RestartingConsumer:
 
 @contextmanager
 def running(consumer: RestartingConsumer, on_end: Callable[[], None]) -> Iterator[list[BaseException]]:
-    """Run *consumer* in a thread within the block; yield its error, if any, after *on_end*."""
+    """Run *consumer* in a thread within the block; yield the list that its error is added to."""
     stop, failures = Stop(), list[BaseException]()
 
     def work() -> None:
