@@ -1,4 +1,4 @@
-"""Where rows lie: Delta tables in a folder or a bucket, whole records, schemas."""
+"""Storage: Delta tables in a folder or a bucket, Kafka records as rows, Avro schemas."""
 
 from nightwire.archive.storage.records import (
     MAX_TIMESTAMP,
