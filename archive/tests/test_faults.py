@@ -67,13 +67,13 @@ def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
         DeltaTable(str(tmp_path / "sim" / kind)).delete("offset = 1")
     for n in range(3, 7):
         put(tables, record(n))
-    for _ in range(2):
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    for joins in (True, False):
         with Archive(tmp_path) as found:
             assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
             assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
             assert [*found.tables("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
-        maintenance = Maintenance(Store(tmp_path), Retention())
-        assert (maintenance.run(min_files=2) >= 0, maintenance.failed) == (True, [])
+        assert (maintenance.run(min_files=2) > 0, maintenance.failed) == (joins, [])
 
 
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
