@@ -1,4 +1,4 @@
-"""QueryWorkers by id, object, place and SQL, and the forms of answers."""
+"""Queries by id, object, cone and SQL, and the formats of answers."""
 
 import io
 import json

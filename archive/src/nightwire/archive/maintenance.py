@@ -57,7 +57,7 @@ class Maintenance:
             vacuum_after: The time for which replaced files stay.
 
         Returns:
-            The number of files by which the tables have fewer.
+            The decrease in the number of files.
         """
         fewer, failed = 0, list[str]()
         try:

@@ -224,7 +224,7 @@ class ArchiveConsumer:
         self._retry_at = time.monotonic() + RETRY_DELAY if left else 0.0
 
     def _write_records(self, records: Sequence[WholeRecord]) -> bool:
-        """Write records of one topic; return whether they are archived."""
+        """Write records of one topic; return False where they are to be tried again."""
         writer = self._writer_of(records[0].topic.partition(".")[2])
         sources = {one.source for one in records}
         try:

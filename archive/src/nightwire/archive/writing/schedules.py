@@ -19,7 +19,7 @@ class StreamState:
 
     Attributes:
         last_write: Time of the last write into it. [s, monotonic]
-        lag_since: Time since when records wait to be archived; None for no lag. [s, monotonic]
+        lag_since: Time when the present lag began; None for no lag. [s, monotonic]
     """
 
     last_write: float = float("-inf")
@@ -27,7 +27,7 @@ class StreamState:
 
 
 class Schedule:
-    """The decision when to read, and which partitions; this one: all of them, at once."""
+    """Decides when records are read, and of which partitions; this one: of all, at once."""
 
     needs_lag = False
     """Whether it needs the partitions' end offsets, several times a second, and pauses some."""
@@ -45,7 +45,7 @@ class Schedule:
 
 
 class RateLimit(Schedule):
-    """A token bucket that holds a second's worth.
+    """Limits the rate, by a token bucket that holds a second's worth.
 
     Args:
         rate: The bytes that may be read. [byte/s]

@@ -41,7 +41,7 @@ BATCH_ROWS = 100_000
 
 
 class Codecs(Protocol):
-    """A schema registry, by its method for one id."""
+    """The part of a schema registry that a writer needs."""
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of a schema id."""

@@ -1,4 +1,4 @@
-"""QueryWorkers to an archive of many rows, beside astropy and a scan of the same rows in memory."""
+"""Questions to an archive of many rows, beside astropy and a scan of the same rows in memory."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from nightwire.benchmarks.model.statistics import median
 from nightwire.benchmarks.scenarios.archive.simulated import fill
 
 TURNS = {Kind.SUBJECT: 30, Kind.BASELINE: 3}
-"""QueryWorkers of each sort in a run; a scan takes as long each time."""
+"""Questions of each sort in a run; a scan takes as long each time."""
 ARCMIN = 1 / 60
 RADII = {"cone_1arcmin_ms": ARCMIN, "cone_5deg_ms": 5.0}
 """Of cones. [deg]"""

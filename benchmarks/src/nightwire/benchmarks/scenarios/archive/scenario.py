@@ -54,7 +54,7 @@ def figures_of() -> Iterator[Figure]:
 
 
 class ArchiveScenario(Scenario):
-    """QueryWorkers to what passed, and what keeping it costs."""
+    """Questions to what passed, and what keeping it costs."""
 
     name = "archive"
     title = "The archive: what passed, and what keeping it costs the stream"
