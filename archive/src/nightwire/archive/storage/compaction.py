@@ -1,4 +1,4 @@
-"""The compaction of a run of files into one, a few row groups at a time, and its Delta commit."""
+"""The compaction of a run of files into one file, and its Delta commit."""
 
 import json
 import time
