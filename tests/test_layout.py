@@ -108,8 +108,8 @@ ORDER = {
     "archive": [
         "storage",
         "writing",
-        "asking",
-        "check serving upkeep",
+        "querying",
+        "check http_api maintenance",
         "serve",
         "commands",
     ],

@@ -15,7 +15,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from nightwire.archive import Archive
-from nightwire.archive.storage import Place, WholeRecord
+from nightwire.archive.storage import Store, WholeRecord
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import free_port
@@ -82,7 +82,7 @@ class Known:
 
 def writer(folder: Path, registry: Any = None) -> SurveyWriter:
     """Return what writes simulated alerts into an archive."""
-    return SurveyWriter(Place(folder), "sim", registry or Known())
+    return SurveyWriter(Store(folder), "sim", registry or Known())
 
 
 def put(tables: SurveyWriter, *records: WholeRecord) -> Any:
@@ -132,8 +132,8 @@ def serving(folder: Path, bootstrap: str, registry: str, *words: str) -> Iterato
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """Yield a place in an empty bucket."""
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Yield a store in an empty bucket."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     found = {"AWS_ENDPOINT_URL": address, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
@@ -146,7 +146,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         S3FileSystem(
             endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
         ).create_dir("night-archive")
-        yield Place(URL)
+        yield Store(URL)
     finally:
         child.kill()
         child.wait(30)

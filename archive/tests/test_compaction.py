@@ -13,27 +13,26 @@ import pytest
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, put, record
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Place, Table, records_in
-from nightwire.archive.storage import joining as joined_files
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, records_in
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
 
 JOIN = """
 import sys
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Place, StorageError, Table
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, StorageError, Table
 while True:
-    for kind in (PACKETS, INDEX, ALERTS):
-        Table(Place(sys.argv[1]), "sim", kind).compact()
+    for layout in (PACKETS, INDEX, ALERTS):
+        Table(Store(sys.argv[1]), "sim", layout).compact()
     print(flush=True)
 """
 ROUNDS, BATCH = 8, 20
 
 
 @contextmanager
-def joining(place: Place) -> Iterator[subprocess.Popen[bytes]]:
+def joining(store: Store) -> Iterator[subprocess.Popen[bytes]]:
     """Join files again and again in a process of its own, which is killed at the end."""
-    child = subprocess.Popen([sys.executable, "-c", JOIN, place.url], stdout=subprocess.PIPE)
+    child = subprocess.Popen([sys.executable, "-c", JOIN, store.url], stdout=subprocess.PIPE)
     assert child.stdout is not None
     try:
         yield child
@@ -43,11 +42,11 @@ def joining(place: Place) -> Iterator[subprocess.Popen[bytes]]:
         child.stdout.close()
 
 
-def check_joined_once(place: Place) -> None:
-    tables = SurveyWriter(place, "sim", Known())
+def check_joined_once(store: Store) -> None:
+    tables = SurveyWriter(store, "sim", Known())
     put(tables, *(record(n) for n in range(BATCH)))
     with ExitStack() as exits:
-        one, other = (exits.enter_context(joining(place)) for _ in range(2))
+        one, other = (exits.enter_context(joining(store)) for _ in range(2))
         for child in (one, other):
             assert child.stdout is not None
             child.stdout.readline()
@@ -55,23 +54,23 @@ def check_joined_once(place: Place) -> None:
             put(tables, *(record(n) for n in range(turn * BATCH, (turn + 1) * BATCH)))
             if turn == ROUNDS // 2:
                 other.kill()
-                exits.enter_context(joining(place))
+                exits.enter_context(joining(store))
         assert one.poll() is None
     wanted = [*range(ROUNDS * BATCH)]
-    for kind, times in ((PACKETS, 1), (ALERTS, 1), (INDEX, 3)):
-        found = Table(place, "sim", kind).refreshed()
+    for layout, times in ((PACKETS, 1), (ALERTS, 1), (INDEX, 3)):
+        found = Table(store, "sim", layout).refreshed()
         assert found is not None
         assert sorted(found.to_pyarrow_table(columns=["offset"])["offset"].to_pylist()) == sorted(
             wanted * times
         )
-    left = Table(place, "sim", PACKETS)
+    left = Table(store, "sim", PACKETS)
     left.compact()
     assert len(left.refreshed().file_uris()) < ROUNDS
 
 
 def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
     """Never is more than a few groups of them in memory."""
-    tables, count = SurveyWriter(Place(tmp_path), "sim", Known()), 64
+    tables, count = SurveyWriter(Store(tmp_path), "sim", Known()), 64
     for n in range(0, count, 4):  # each file has a group that is not full
         put(tables, *(record(at, b"x" + os.urandom(200_000)) for at in range(n, n + 4)))
     before, most = pa.total_allocated_bytes(), list[int]()
@@ -82,7 +81,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
             super().write_table(table, row_group_size)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(joined_files, "ParquetWriter", Measured)
+        patched.setattr(compaction, "ParquetWriter", Measured)
         assert tables.packets.compact() == count // 4 - 1
     assert max(most) < count * 200_000 / 3
     (uri,) = tables.packets.refreshed().file_uris()
@@ -90,13 +89,15 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
         assert {joined.metadata.row_group(n).num_rows for n in range(joined.num_row_groups)} <= {2, 3, 4}
         values = joined.schema_arrow.get_field_index("value")
         assert joined.metadata.row_group(0).column(values).statistics is None
-    kept = [one for rows in tables.packets.between(0, 0, count, 16) for one in records_in("alerts.sim", rows)]
+    kept = [
+        one for rows in tables.packets.read_range(0, 0, count, 16) for one in records_in("alerts.sim", rows)
+    ]
     assert [one.offset for one in kept] == [*range(count)]
     assert {len(one.value or b"") for one in kept} == {200_001}
 
 
 def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_path: Path) -> None:
-    tables = SurveyWriter(Place(tmp_path), "sim", Known())
+    tables = SurveyWriter(Store(tmp_path), "sim", Known())
     for n in range(0, 40, 10):
         put(tables, *(record(at) for at in range(n, n + 10)))
     for table in (tables.packets, tables.alerts, tables.index):
@@ -123,9 +124,9 @@ def bounds_of(files: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def test_on_a_disk(tmp_path: Path) -> None:
-    check_joined_once(Place(tmp_path))
+    check_joined_once(Store(tmp_path))
 
 
 @pytest.mark.s3
-def test_in_a_bucket(bucket: Place) -> None:
+def test_in_a_bucket(bucket: Store) -> None:
     check_joined_once(bucket)

@@ -24,7 +24,7 @@ def spark(tmp_path: Path) -> Iterator[object]:
 @pytest.mark.slow
 def test_spark_answers_as_we_do(spark: object, archived: Archive) -> None:
     """By the files that the table's log names, without a jar of Delta's."""
-    reader = spark.read.option("mergeSchema", True).option("basePath", f"{archived.place}/sim/alerts")  # type: ignore[attr-defined]
+    reader = spark.read.option("mergeSchema", True).option("basePath", f"{archived.store}/sim/alerts")  # type: ignore[attr-defined]
     frame = reader.parquet(*archived.files("sim"))
     frame.createOrReplaceTempView("sim")
     found = [row.asDict() for row in spark.sql(SQL).collect()]  # type: ignore[attr-defined]
@@ -33,6 +33,6 @@ def test_spark_answers_as_we_do(spark: object, archived: Archive) -> None:
 
 
 def test_polars_and_deltas_own_reader_have_all_rows(archived: Archive) -> None:
-    table = f"{archived.place}/sim/alerts"
+    table = f"{archived.store}/sim/alerts"
     assert len(polars.read_parquet(archived.files("sim"), hive_partitioning=True)) == 298
     assert DeltaTable(table).to_pyarrow_table().num_rows == 298

@@ -8,7 +8,7 @@ import pytest
 
 from archive.tests.conftest import NOON, Known
 from nightwire.archive import Archive
-from nightwire.archive.storage import Place, WholeRecord
+from nightwire.archive.storage import Store, WholeRecord
 from nightwire.archive.writing import SurveyWriter
 from nightwire.schemas import Codec, survey
 from nightwire.schemas.wire import frame, read_container
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 def archive(folder: Path, name: str, values: list[bytes], registry: Known) -> SurveyWriter:
     """Archive *values*, in three commits."""
-    tables = SurveyWriter(Place(folder), name, registry)
+    tables = SurveyWriter(Store(folder), name, registry)
     records = [WholeRecord(tables.topic, 0, n, NOON, None, (), value) for n, value in enumerate(values)]
     for first in range(0, len(records), 40):
         written = tables.write(records[first : first + 40], {(tables.topic, 0): first or None})

@@ -3,10 +3,10 @@
 import pytest
 
 from archive.tests.conftest import URL, Known, put, record
-from archive.tests.test_serving import answering
+from archive.tests.test_http_api import answering
 from nightwire.archive import Archive, ArchiveError
-from nightwire.archive.storage import FencedError, Place, record_rows
-from nightwire.archive.upkeep import Retention, Upkeep
+from nightwire.archive.maintenance import Maintenance, Retention
+from nightwire.archive.storage import FencedError, Store, record_rows
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import KafkaAccess
@@ -23,7 +23,7 @@ def test_a_store_that_is_away_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatc
         assert http.get("/sim/records/0").status_code == 503
 
 
-def test_a_bucket_holds_what_a_folder_holds(bucket: Place) -> None:
+def test_a_bucket_holds_what_a_folder_holds(bucket: Store) -> None:
     tables, other = SurveyWriter(bucket, "sim", Known()), SurveyWriter(bucket, "sim", Known())
     put(tables, *(record(n) for n in range(50)))
     tables.packets.append(record_rows([record(50), record(51)]), {("alerts.sim", 0): (50, 52)})
@@ -38,7 +38,7 @@ def test_a_bucket_holds_what_a_folder_holds(bucket: Place) -> None:
         assert (whole, found.decode(whole).alert["diaSourceId"]) == (record(51), 52)
         with pytest.raises(ArchiveError, match="disabled"):
             found.query("SELECT * FROM read_text('/etc/passwd')")
-    Upkeep(bucket, Retention()).run(least=2)
+    Maintenance(bucket, Retention()).run(min_files=2)
     with Archive(URL) as found:
         assert found.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 52}]
         assert len(found.get(7)) == 1

@@ -15,12 +15,12 @@ from deltalake import DeltaTable
 
 from archive.tests.conftest import Known, message, put, record, serving, writer
 from nightwire.archive import Archive
-from nightwire.archive.check import Compared, compare
+from nightwire.archive.check import Comparison, compare
 from nightwire.archive.commands import archive
-from nightwire.archive.serve import LastingDrain, ServeSettings, draining, working
-from nightwire.archive.storage import Place, StorageError, WholeRecord
-from nightwire.archive.writing import Batching, Drain, SurveyWriter
-from nightwire.archive.writing.survey_writer import Written
+from nightwire.archive.serve import RestartingConsumer, ServeSettings, opened_consumer, running
+from nightwire.archive.storage import StorageError, Store, WholeRecord
+from nightwire.archive.writing import ArchiveConsumer, Batching, SurveyWriter
+from nightwire.archive.writing.survey_writer import WriteResult
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer, read_to_end
 from nightwire.core.runtime import Endpoints, free_port
@@ -44,10 +44,10 @@ def site(
 
 def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
     """Return how an archive in *folder* is run that writes at once."""
-    return ServeSettings(place=Place(folder), where=where, schedule="constant", batching=Batching(0.2))
+    return ServeSettings(store=Store(folder), where=where, schedule="constant", batching=Batching(0.2))
 
 
-def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Compared]:
+def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Comparison]:
     """Wait until the archive has so many records; return what comparing it with Kafka finds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
@@ -147,7 +147,7 @@ def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
         assert "nothing was written" in log.read_text()
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         compared = await_archived(folder, kafka, 1100)
-        until(lambda: "last seen to at 20" in httpx.get(f"http://127.0.0.1:{page}/health").text)
+        until(lambda: "last complete run at 20" in httpx.get(f"http://127.0.0.1:{page}/health").text)
         child.send_signal(signal.SIGTERM)
         assert child.wait(60) == 0
     assert [one for one in compared if not one.same or one.unreadable] == []
@@ -193,24 +193,24 @@ def test_who_was_overtaken_goes_on_behind_the_other(
         """Writes what another process has just written."""
 
         def write(
-            self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]
-        ) -> Written:
-            writer(folder).write(records, begins) if not self.known else None
+            self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
+        ) -> WriteResult:
+            writer(folder).write(records, positions) if not self.known else None
             self.known = True
-            return super().write(records, begins)
+            return super().write(records, positions)
 
         known = False
 
     asked = serve_settings(folder, Endpoints(kafka, registry))
-    overtaken = Overtaken(Place(folder), "sim", Known())
+    overtaken = Overtaken(Store(folder), "sim", Known())
 
     @contextmanager
-    def opened() -> Iterator[Drain]:
-        with draining(asked, kafka) as drain:
-            drain._writer_of = lambda _survey: overtaken
-            yield drain
+    def opened() -> Iterator[ArchiveConsumer]:
+        with opened_consumer(asked, kafka) as consumer:
+            consumer._writer_of = lambda _survey: overtaken
+            yield consumer
 
-    with working(LastingDrain(opened), lambda: None) as failures:
+    with running(RestartingConsumer(opened), lambda: None) as failures:
         compared = await_archived(folder, kafka, 200)
         simulate(kafka, 201, 301)
         compared = await_archived(folder, kafka, 300)
@@ -246,24 +246,23 @@ def test_who_was_away_for_long_is_waited_for(
             return super().position(number)
 
         def write(
-            self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]
-        ) -> Written:
-            written = super().write(records, begins)
+            self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
+        ) -> WriteResult:
+            written = super().write(records, positions)
             if happened == ["store"]:
                 happened.append("kafka")
                 fresh_broker.kill()
             return written
 
     @contextmanager
-    def opened() -> Iterator[Drain]:
-        with draining(asked, kafka) as drain:
-            upset = Upset(Place(folder), "sim", Known())
-            drain._writer_of = lambda _survey: upset
-            yield drain
+    def opened() -> Iterator[ArchiveConsumer]:
+        with opened_consumer(asked, kafka) as consumer:
+            upset = Upset(Store(folder), "sim", Known())
+            consumer._writer_of = lambda _survey: upset
+            yield consumer
 
     asked = serve_settings(folder, Endpoints(kafka, "http://127.0.0.1:9"))
-    lasting = LastingDrain(opened)
-    with working(lasting, lambda: None) as failures:
+    with running(RestartingConsumer(opened), lambda: None) as failures:
         deadline = time.monotonic() + 120
         while caplog.text.count("begins anew") < 2 and not failures and time.monotonic() < deadline:
             time.sleep(0.1)  # polling, not hoping

@@ -17,11 +17,12 @@ from cdshealpix.nested import lonlat_to_healpix
 from confluent_kafka import KafkaError, KafkaException
 from pyarrow import parquet
 
-from archive.tests.conftest import CODEC, NOON, Known, alert, message, put, record, writer
+from archive.tests.conftest import CODEC, NOON, Known, alert, put, record, writer
 from nightwire.archive import Archive, serve
-from nightwire.archive.storage import FencedError, Place, StorageError, Table, record_rows
-from nightwire.archive.writing import Batching, Drain, survey_writer
-from nightwire.archive.writing.columns import healpix, nights
+from nightwire.archive.maintenance import Maintenance, Retention
+from nightwire.archive.storage import FencedError, StorageError, Store, Table, record_rows
+from nightwire.archive.writing import ArchiveConsumer, Batching, survey_writer
+from nightwire.archive.writing.columns import healpix, index_rows, nights
 from nightwire.archive.writing.schedules import Schedule
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import Stop
@@ -45,18 +46,12 @@ def test_what_was_not_written_to_all_tables_is_caught_up(tmp_path: Path, reached
     tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
     if reached == "index":
         rows, _ = tables._rows(late, record_rows(late))
-        tables.index.append(tables_index(rows), {SOURCE: (10, 30)})
+        tables.index.append(index_rows(rows), {SOURCE: (10, 30)})
     assert writer(tmp_path).position(0) == 30
     assert ids(tmp_path) == [str(n) for n in range(1, 31)]
     with Archive(tmp_path) as found:
         assert len(found.cone(10.15, -20.25, 1.0)) == 30
         assert len(found.get(25)) == 1
-
-
-def tables_index(rows: Any) -> Any:
-    from nightwire.archive.writing.columns import index_rows
-
-    return index_rows(rows)
 
 
 def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
@@ -72,8 +67,8 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
         [(name, "ascending") for name in ("key", "kind", "partition", "offset")]
     )
     shutil.rmtree(tmp_path / "sim" / "index")
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
-    monkeypatch.setattr(survey_writer, "CHUNK_ROWS", 3)
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
+    monkeypatch.setattr(survey_writer, "BATCH_ROWS", 3)
     again = writer(tmp_path)
     assert (again.position(0), again.position(1)) == (8, 3)
     made = again.index.refreshed()
@@ -105,7 +100,7 @@ def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
     put(tables, *(record(n) for n in range(10)))
     late = [record(n) for n in range(10, 30)]
     tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
     again = writer(tmp_path)
     assert again.position(0) == 30
     put(again, record(30))
@@ -194,7 +189,7 @@ def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
     assert [*written.faults] == [1, 2]
     assert ids(tmp_path) == ["1", "4"]
     with Archive(tmp_path) as found:
-        kept = [*found.of("sim").records(0, 0, 10)]
+        kept = [*found.tables("sim").records(0, 0, 10)]
     assert kept == [record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3)]
     assert [one.offset for one, _ in tables.unreadable(0, 0, 10)] == [1, 2]
 
@@ -252,15 +247,13 @@ def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
 
 
 def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
-    from nightwire.archive.upkeep import Retention, Upkeep
-
     tables = writer(tmp_path)
     for n in range(6):
-        put(tables, *(record(6 * k + n, message(40 * k + n + 1)) for k in range(0)), record(n))
+        put(tables, record(n))
     before = ids(tmp_path)
-    upkeep = Upkeep(Place(tmp_path), Retention())
-    assert upkeep.run(least=2, spared=timedelta(0)) > 0
-    assert (upkeep.done > 0, upkeep.failed) == (True, [])
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    assert maintenance.run(min_files=2, vacuum_after=timedelta(0)) > 0
+    assert (maintenance.done > 0, maintenance.failed) == (True, [])
     assert ids(tmp_path) == before
     (whole,) = (tmp_path / "sim" / "packets").rglob("*.parquet")
     groups = parquet.read_metadata(whole).to_dict()["row_groups"]
@@ -269,15 +262,11 @@ def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
     put(writer(tmp_path), record(6))
     short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
-    Upkeep(Place(tmp_path), short).run(spared=timedelta(0))
-    kept = Table(Place(tmp_path), "sim", tables.packets.kind)
+    Maintenance(Store(tmp_path), short).run(vacuum_after=timedelta(0))
+    kept = Table(Store(tmp_path), "sim", tables.packets.layout)
     assert kept.position(SOURCE) == 7
-    assert (kept.refreshed().to_pyarrow_table().num_rows, ids_or_none(tmp_path)) == (0, [])
-
-
-def ids_or_none(folder: Path) -> list[str]:
-    table = Table(Place(folder), "sim", writer(folder).alerts.kind).refreshed()
-    return [] if table is None else table.to_pyarrow_table().column("id").to_pylist()  # type: ignore[no-any-return]
+    alerts = Table(Store(tmp_path), "sim", tables.alerts.layout)
+    assert [one.refreshed().to_pyarrow_table().num_rows for one in (kept, alerts)] == [0, 0]
 
 
 class Unasked:
@@ -291,19 +280,19 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, unasked = writer(tmp_path), Unasked()
-    drain: Any = Drain(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
-    drain._begins[SOURCE] = None
-    drain._taken = [record(number) for number in range(3)]
+    consumer: Any = ArchiveConsumer(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
+    consumer._positions[SOURCE] = None
+    consumer._batch = [record(number) for number in range(3)]
 
     def full(*_given: Any) -> Any:
         raise StorageError("no room")
 
     monkeypatch.setattr(tables, "write", full)
-    drain._write()
-    assert drain.waiting == 3
+    consumer._write()
+    assert consumer.unwritten == 3
     monkeypatch.undo()
-    drain._write()
-    assert (drain.waiting, ids(tmp_path)) == (0, ["1", "2", "3"])
+    consumer._write()
+    assert (consumer.unwritten, ids(tmp_path)) == (0, ["1", "2", "3"])
 
 
 def test_a_panic_of_rust_is_told_and_ends_the_process() -> None:
@@ -314,25 +303,25 @@ def test_a_panic_of_rust_is_told_and_ends_the_process() -> None:
             raise BaseException("panicked")  # noqa: TRY002  (as pyo3's PanicException is one)
 
     ended = list[bool]()
-    with serve.working(cast(Any, Panicking()), lambda: ended.append(True)) as failures:
+    with serve.running(cast(Any, Panicking()), lambda: ended.append(True)) as failures:
         pass
     assert ([str(one) for one in failures], ended) == (["panicked"], [True])
 
 
 def test_who_is_away_is_waited_for_and_who_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time with clients of their own, and what was counted goes on."""
-    monkeypatch.setattr(serve, "PATIENCE", 0.0)
+    monkeypatch.setattr(serve, "RETRY_DELAY", 0.0)
     away = [StorageError("no store"), FencedError("overtaken"), DeliveryError("no account")]
     codes = KafkaError._ALL_BROKERS_DOWN, KafkaError.TOPIC_AUTHORIZATION_FAILED
     ends = iter([*away, *(KafkaException(KafkaError(code)) for code in codes)])
 
     class Ending(Unasked):
-        ledger, expired, waiting, newest = SimpleNamespace(archived=2, dead=1), 0, 5, 7.0
+        accounts, expired, unwritten, newest = SimpleNamespace(archived=2, dead_lettered=1), 0, 5, 7.0
 
         def run(self, _stop: Stop) -> None:
             raise next(ends)
 
-    lasting = serve.LastingDrain(lambda: nullcontext(cast(Drain, Ending())))
+    restarting = serve.RestartingConsumer(lambda: nullcontext(cast(ArchiveConsumer, Ending())))
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        lasting.run(Stop())
-    assert (next(ends, None), [*lasting.shown]) == (None, [10, 5, 0, 5, 7.0])
+        restarting.run(Stop())
+    assert (next(ends, None), [*restarting.gauge_values]) == (None, [10, 5, 0, 5, 7.0])

@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition
 
 from archive.tests.conftest import CODEC, message, put, record, writer
 from archive.tests.conftest import alert as archived_alert
-from archive.tests.test_serving import answering
+from archive.tests.test_http_api import answering
 from consumers.tests.returns.test_returns import body
 from flows.tests.conftest import Site, decoded, hook, out
 from flows.tests.receivers import receiver

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from archive.tests.conftest import message, put, record, writer
-from archive.tests.test_serving import answering
+from archive.tests.test_http_api import answering
 from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
@@ -295,8 +295,8 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
     """Of 50 that are owed the archive has 29, in pages of one, Kafka 10; nobody has 10, which are
     named; one held no alert.  So it is of a group that stopped at 10, and read nothing of them
     before they went.  While the archive is away, what Kafka has comes, and nothing expires."""
-    monkeypatch.setattr("nightwire.archive.serving.PAGE_BYTES", 1)
-    monkeypatch.setattr("nightwire.archive.asking.survey_tables.PORTION", 1)
+    monkeypatch.setattr("nightwire.archive.http_api.PAGE_BYTES", 1)
+    monkeypatch.setattr("nightwire.archive.querying.survey_tables.BATCH_RECORDS", 1)
     kafka, owes, stopped = fresh_broker.bootstrap, group(), group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
     archived = [offset for offset in range(30) if offset != 15]  # a transaction's marker

@@ -1,22 +1,22 @@
-"""The past: every survey's alerts in tables that others read, by id, object, place, and SQL."""
+"""Every survey's past alerts in Delta tables: by id, object, position, and SQL."""
 
 from typing import TYPE_CHECKING
 
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.archive.asking.archive import Archive
-    from nightwire.archive.asking.engine import QuestionError
+    from nightwire.archive.querying.archive import Archive
+    from nightwire.archive.querying.sql_engine import QueryError
     from nightwire.archive.storage import ArchiveError, WholeRecord
 
-__all__ = ["Archive", "ArchiveError", "QuestionError", "WholeRecord"]
+__all__ = ["Archive", "ArchiveError", "QueryError", "WholeRecord"]
 
 __getattr__ = on_demand(
     __name__,
     {
-        "Archive": "asking.archive",
+        "Archive": "querying.archive",
         "ArchiveError": "storage",
-        "QuestionError": "asking.engine",
+        "QueryError": "querying.sql_engine",
         "WholeRecord": "storage",
     },
 )

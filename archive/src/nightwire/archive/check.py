@@ -1,4 +1,4 @@
-"""Whether archive and topic are the same: record by record, by ranges of offsets."""
+"""The comparison of an archive with its topics, record by record."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -8,37 +8,37 @@ from typing import Any
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.archive.asking import Archive
+from nightwire.archive.querying import Archive
 from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
-from nightwire.archive.writing import OURS, index_rows
+from nightwire.archive.writing import COMMON, index_rows
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 from nightwire.schemas import SchemaError
 
-RANGE = 1000
-"""Offsets that are compared at once."""
-INDEX_RANGE = 50_000
-"""Offsets whose rows are compared with the index at once: it is read whole for each."""
-ALL = 1 << 40
-"""Rows at once: those of a range come together."""
-ENTRY = ("kind", "key", "partition", "offset")
-"""What makes a row of the index."""
+BATCH_OFFSETS = 1000
+"""Offsets whose records are compared together."""
+INDEX_BATCH_OFFSETS = 50_000
+"""Offsets whose rows are compared with the index together: it is read whole for each batch."""
+NO_LIMIT = 1 << 40
+"""Most rows of a table: a range's rows are not split."""
+INDEX_KEY = ("kind", "key", "partition", "offset")
+"""The columns that identify a row of the index."""
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What was found of a partition.
+class Comparison:
+    """The comparison of one partition.
 
     Attributes:
         partition: Its number.
         first: The first offset.
         last: The last one.
-        records: How many Kafka has there.
-        missing: How many the archive has not, or, of alerts, has no row of.
-        doubled: How many it has more than once, whole or as a row.
-        different: How many differ in value, key or time.
-        unreadable: How many are no alerts: whole they are kept, without a row.
-        index: How many rows the index lacks, or has too many, of the alerts' rows.
-        waiting: How many records are not archived yet.
+        records: Number of Kafka's records from *first* to *last*.
+        missing: Of these, records that the archive lacks, whole or, of alerts, as a row.
+        doubled: Records that it has more than once, whole or as a row.
+        different: Records that differ in value, key or time.
+        unreadable: Records that are no alerts: they are kept whole, without a row.
+        index: Rows that the index lacks, or has too many.
+        waiting: Records that are not archived yet.
     """
 
     partition: int
@@ -58,71 +58,73 @@ class Compared:
         return not (self.missing or self.doubled or self.different or self.index)
 
 
-def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compared]:
-    """Yield what is found of each partition of a survey that Kafka has records of.
+def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Comparison]:
+    """Yield the comparison of each partition of a survey.
 
     Raises:
         ArchiveError: There is no such survey in the archive.
         KafkaException: Kafka does not answer.
     """
-    tables = archive.of(survey)
-    packets, index, alerts = (Table(archive.place, survey, kind) for kind in (PACKETS, INDEX, ALERTS))
+    tables = archive.tables(survey)
+    packets, index, alerts = (Table(archive.store, survey, layout) for layout in (PACKETS, INDEX, ALERTS))
     reader = consumer(bootstrap, enable_partition_eof=True)
     try:
         known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]
-        ends = {  # how far each is archived, in all tables
+        ends = {  # the position of each, in all tables
             number: min(one.position((tables.topic, number)) or 0 for one in (packets, index, alerts))
             for number in sorted(known.partitions)
         }
-        tables.refresh(at_once=True)  # after the positions: it has all that lies before them
+        tables.refresh(force=True)  # after the positions: all rows before them are there
         for number, level in ends.items():
             low, high = watermarks(reader, tables.topic, number)
             end = max(low, min(level, high))
             found = Counter[str]()
-            for wanted in _portions(range(low, end), RANGE):
-                found.update(_compared(reader, archive, survey, number, wanted))
-            for wanted in _portions(range(low, end), INDEX_RANGE):
-                found["index"] += _index_errors(index, alerts, number, wanted)
+            for wanted in _batches(range(low, end), BATCH_OFFSETS):
+                found.update(_compare_records(reader, archive, survey, number, wanted))
+            for wanted in _batches(range(low, end), INDEX_BATCH_OFFSETS):
+                found["index"] += _index_differences(index, alerts, number, wanted)
             found["waiting"] = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
-            yield Compared(number, low, end - 1, **found)
+            yield Comparison(number, low, end - 1, **found)
     finally:
         reader.close()
 
 
-def _portions(whole: range, size: int) -> Iterator[range]:
-    return (whole[at : at + size] for at in range(0, len(whole), size))
+def _batches(whole: range, size: int) -> Iterator[range]:
+    return (whole[first : first + size] for first in range(0, len(whole), size))
 
 
-def _compared(reader: Consumer, archive: Archive, survey: str, number: int, wanted: range) -> dict[str, int]:
-    """Return what was found of a range of offsets, by the names of `Compared`."""
-    tables = archive.of(survey)
+def _compare_records(
+    reader: Consumer, archive: Archive, survey: str, number: int, wanted: range
+) -> dict[str, int]:
+    """Return the counts of a range of offsets, by the names of `Comparison`."""
+    tables = archive.tables(survey)
     ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}
     kept = list(tables.records(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
     rowless = found.keys() - set(rows)
-    unreadable = sum(not _is_alert(archive, found[at]) for at in rowless)
+    unreadable = sum(not _is_alert(archive, found[offset]) for offset in rowless)
     return {
         "records": len(ours),
         "missing": len(ours.keys() - found.keys()) + len(rowless) - unreadable,
         "doubled": len(kept) - len(found) + len(rows) - len(set(rows)),
-        "different": sum(found.get(at) != ours.get(at) for at in found),
+        "different": sum(found.get(offset) != ours.get(offset) for offset in found),
         "unreadable": unreadable,
     }
 
 
-def _index_errors(index: Table, alerts: Table, number: int, wanted: range) -> int:
-    """Return how many rows of the index are missing, or too many, of a range of offsets."""
-    asked = number, wanted.start, wanted.stop, ALL
-    due = _entries(map(index_rows, alerts.between(*asked, OURS)))
-    there = _entries(index.between(*asked, ENTRY))
+def _index_differences(index: Table, alerts: Table, number: int, wanted: range) -> int:
+    """Return the number of index rows that are missing, or too many, of a range of offsets."""
+    asked = number, wanted.start, wanted.stop, NO_LIMIT
+    due = _entries(map(index_rows, alerts.read_range(*asked, COMMON)))
+    there = _entries(index.read_range(*asked, INDEX_KEY))
     return ((due - there) + (there - due)).total()
 
 
 def _entries(tables: Iterable[Any]) -> Counter[tuple[Any, ...]]:
     found = Counter[tuple[Any, ...]]()
     for rows in tables:
-        found.update(zip(*(rows.column(name).to_pylist() for name in ENTRY), strict=True))
+        found.update(zip(*(rows.column(name).to_pylist() for name in INDEX_KEY), strict=True))
     return found
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from nightwire.archive import Archive
 
 NICENESS = 10
-"""Of the process that archives: the live stream's come first where there are too few cores."""
-place_option = click.option(
+"""Niceness of `serve`: the live stream comes first where there are too few cores."""
+archive_option = click.option(
     "--archive",
     "url",
     envvar="NIGHTWIRE_ARCHIVE",
@@ -35,8 +35,8 @@ place_option = click.option(
 survey_option = click.option(
     "--survey", shell_complete=completion.surveys, help="Whose alerts.  [default: the only one there is]"
 )
-ASKING = (
-    place_option,
+QUERY_OPTIONS = (
+    archive_option,
     survey_option,
     click.option(
         "--columns", metavar="NAME,…", help="Columns of the answer; * for all.  [default: canonical ones]"
@@ -71,7 +71,7 @@ def archive() -> None:
 
 
 @archive.command()
-@place_option
+@archive_option
 @with_options(service_options(8085))
 @click.option(
     "--schedule",
@@ -112,17 +112,17 @@ def serve(
     """
     os.nice(NICENESS)  # before what it imports, which takes a second
 
+    from nightwire.archive.maintenance import Retention
     from nightwire.archive.serve import ServeSettings
     from nightwire.archive.serve import serve as run
-    from nightwire.archive.upkeep import Retention
     from nightwire.archive.writing import Batching
 
     run(
         ServeSettings(
-            place=_place(url),
+            store=_store(url),
             batching=Batching(every, batch),
-            retention=Retention(_span(keep), _span(keep_whole)),
-            upkeep=compact_every,
+            retention=Retention(_duration(keep), _duration(keep_whole)),
+            compact_every=compact_every,
             **service_of(more),
         )
     )
@@ -130,7 +130,7 @@ def serve(
 
 @archive.command()
 @click.argument("alert_id", metavar="ID")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def get(alert_id: str, **options: Any) -> None:
     """Show the alert with an ID; with --as avro whole, with its stamps.
 
@@ -138,13 +138,13 @@ def get(alert_id: str, **options: Any) -> None:
     Example:
       nightwire archive get 170253142325723141 --survey lsst --as avro --out alert.avro
     """
-    _ask(lambda found, survey, columns: found.get(alert_id, survey, columns), **options)
+    _answer(lambda found, survey, columns: found.get(alert_id, survey, columns), **options)
 
 
 @archive.command("object")
 @click.argument("object_id", metavar="ID")
 @click.option("--light-curve", is_flag=True, help="The merged light curve instead: detections and histories.")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def object_(object_id: str, light_curve: bool, **options: Any) -> None:
     """Show all alerts of the object ID, or of a solar-system object, by time.
 
@@ -156,16 +156,16 @@ def object_(object_id: str, light_curve: bool, **options: Any) -> None:
     if light_curve:
         if options["form"] == "avro":
             raise click.UsageError("a light curve is no alert: --as avro goes without --light-curve")
-        _ask(lambda found, survey, _: found.light_curve(object_id, survey), **options)
+        _answer(lambda found, survey, _: found.light_curve(object_id, survey), **options)
     else:
-        _ask(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
+        _answer(lambda found, survey, columns: found.object(object_id, survey, columns), **options)
 
 
 @archive.command(context_settings={"ignore_unknown_options": True})  # -47.2 is a declination
 @click.argument("ra", type=float)
 @click.argument("dec", type=float)
 @click.argument("radius")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
     """Show the alerts within RADIUS of RA and DEC, the nearest first.
 
@@ -181,12 +181,12 @@ def cone(ra: float, dec: float, radius: str, **options: Any) -> None:
         size = float(Angle(radius, "deg").deg)
     except ValueError as error:
         raise click.UsageError(f"RADIUS {radius!r}: {error}") from error
-    _ask(lambda found, survey, columns: found.cone(ra, dec, size, survey, columns), **options)
+    _answer(lambda found, survey, columns: found.cone(ra, dec, size, survey, columns), **options)
 
 
 @archive.command()
 @click.argument("sql")
-@with_options(ASKING)
+@with_options(QUERY_OPTIONS)
 def query(sql: str, columns: str | None, **options: Any) -> None:
     """Answer SQL (DuckDB's) over lsst, lsst_packets and so on; nothing can be written.
 
@@ -194,25 +194,25 @@ def query(sql: str, columns: str | None, **options: Any) -> None:
     Example:
       nightwire archive query "SELECT band, avg(diaSource.psfFlux) FROM lsst GROUP BY band"
     """
-    _ask(lambda found, _survey, _columns: found.query(sql), columns=columns, **options)
+    _answer(lambda found, _survey, _columns: found.query(sql), columns=columns, **options)
 
 
 @archive.command()
-@place_option
+@archive_option
 @click.option("--keep", metavar="DURATION", help="Delete columns that are older.")
 @click.option("--keep-whole", metavar="DURATION", help="Delete whole alerts that are older.")
 def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     """Join small files, and delete what is too old; a `nightwire archive serve` may be at work."""
-    from nightwire.archive.upkeep import Retention, Upkeep
+    from nightwire.archive.maintenance import Maintenance, Retention
 
-    upkeep = Upkeep(_place(url), Retention(_span(keep), _span(keep_whole)))
-    click.echo(f"{upkeep.run(least=2)} files fewer")
-    if upkeep.failed:
-        raise click.ClickException("; ".join(upkeep.failed))
+    maintenance = Maintenance(_store(url), Retention(_duration(keep), _duration(keep_whole)))
+    click.echo(f"{maintenance.run(min_files=2)} files fewer")
+    if maintenance.failed:
+        raise click.ClickException("; ".join(maintenance.failed))
 
 
 @archive.command()
-@place_option
+@archive_option
 @bootstrap_option
 def check(url: str | None, bootstrap: str | None) -> None:
     """Prove that archive and topics are the same, record by record that Kafka still has.
@@ -228,7 +228,7 @@ def check(url: str | None, bootstrap: str | None) -> None:
     from nightwire.core.runtime import find_endpoints
 
     kafka = enter(find_endpoints(bootstrap).kafka)
-    with Archive(_place(url).url) as found:
+    with Archive(_store(url).url) as found:
         rows = [(survey, one) for survey in found.surveys for one in compare(kafka, found, survey)]
     titles = ("survey", *(vars(rows[0][1]) if rows else ()))
     cells = [[survey, *vars(one).values()] for survey, one in rows]
@@ -237,7 +237,7 @@ def check(url: str | None, bootstrap: str | None) -> None:
         raise click.ClickException("the archive is not what the topics are")
 
 
-def _ask(
+def _answer(
     question: Callable[["Archive", str | None, Sequence[str]], Any],
     url: str | None,
     survey: str | None,
@@ -246,23 +246,23 @@ def _ask(
     out: Path | None,
 ) -> None:
     from nightwire.archive import Archive
-    from nightwire.archive.asking import FORMS, columns_in
+    from nightwire.archive.querying import FORMATS, parse_columns
 
-    with Archive(_place(url).url) as found:
-        answer = question(found, survey, columns_in(columns))
+    with Archive(_store(url).url) as found:
+        answer = question(found, survey, parse_columns(columns))
         if form == "table" and out is None:
-            _show(answer)
+            _print_table(answer)
         elif form == "avro":
-            _put_containers(found, answer, survey, out)
+            _write_containers(found, answer, survey, out)
         else:
-            _put(FORMS["json" if form == "table" else form][1](answer), out)
+            _write(FORMATS["json" if form == "table" else form][1](answer), out)
 
 
-def _show(answer: Any) -> None:
-    from nightwire.archive.asking import flat
+def _print_table(answer: Any) -> None:
+    from nightwire.archive.querying import flatten
     from nightwire.core.cli import Column, Listing, show_tables
 
-    table = flat(answer)
+    table = flatten(answer)
     if not len(table):
         click.echo("no rows", err=True)
         return
@@ -270,8 +270,8 @@ def _show(answer: Any) -> None:
     show_tables(Listing([Column(name) for name in table.schema.names], rows))
 
 
-def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
-    from nightwire.archive.asking import containers
+def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
+    from nightwire.archive.querying import containers
     from nightwire.archive.storage import ArchiveError
 
     made = list(containers(found.whole_of(answer, survey), found.decode).values())
@@ -281,29 +281,29 @@ def _put_containers(found: "Archive", answer: Any, survey: str | None, out: Path
         raise click.UsageError(
             f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
         )
-    for at, body in enumerate(made):
-        _put(body, out.with_stem(f"{out.stem}-{at + 1}") if out and at else out)
+    for n, body in enumerate(made):
+        _write(body, out.with_stem(f"{out.stem}-{n + 1}") if out and n else out)
 
 
-def _put(body: bytes, out: Path | None) -> None:
+def _write(body: bytes, out: Path | None) -> None:
     if out is None:
         sys.stdout.buffer.write(body)
     else:
         out.write_bytes(body)
 
 
-def _place(url: str | None) -> Any:
-    from nightwire.archive.storage import ArchiveError, Place
+def _store(url: str | None) -> Any:
+    from nightwire.archive.storage import ArchiveError, Store
     from nightwire.core.runtime import state_dir
 
     if url:
-        return Place(url)
+        return Store(url)
     if (state := state_dir()) is None:
         raise ArchiveError("no archive: name one with --archive URL, or NIGHTWIRE_ARCHIVE")
-    return Place(state / "archive")
+    return Store(state / "archive")
 
 
-def _span(text: str | None) -> timedelta | None:
+def _duration(text: str | None) -> timedelta | None:
     try:
         return None if text is None else parse_duration(text)
     except ValueError as error:

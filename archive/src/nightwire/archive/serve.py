@@ -1,4 +1,4 @@
-"""`nightwire archive serve`: the loop that writes behind, HTTP in front, upkeep beside."""
+"""`nightwire archive serve`: the consumer, the HTTP API, and maintenance in one process."""
 
 import logging
 import os
@@ -13,17 +13,17 @@ import uvicorn
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry, Gauge
 
-from nightwire.archive.asking import Archive
-from nightwire.archive.serving import application
-from nightwire.archive.storage import FencedError, Place, StorageError
-from nightwire.archive.upkeep import Retention, Upkeep
+from nightwire.archive.http_api import application
+from nightwire.archive.maintenance import Maintenance, Retention
+from nightwire.archive.querying import Archive
+from nightwire.archive.storage import FencedError, StorageError, Store
 from nightwire.archive.writing import (
     GROUP,
-    PATIENCE,
+    RETRY_DELAY,
     SCHEDULES,
+    ArchiveAccounts,
+    ArchiveConsumer,
     Batching,
-    Drain,
-    Ledger,
     SurveyWriter,
     is_transient,
 )
@@ -47,7 +47,7 @@ from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
 log = logging.getLogger("nightwire.archive")
 
-MEMBER: Mapping[str, Any] = {
+CONSUMER_SETTINGS: Mapping[str, Any] = {
     "partition_assignment_strategy": "cooperative-sticky",
     "session_timeout_ms": 10_000,
     "topic_metadata_refresh_interval_ms": 10_000,
@@ -55,9 +55,9 @@ MEMBER: Mapping[str, Any] = {
     "isolation_level": "read_committed",
     "enable_partition_eof": True,
 }
-"""Soon hears of new topics, and fetches little ahead of its schedule."""
-LEAVE = 20.0
-"""Longest wait at the end for what is being written. [s]"""
+"""New topics are found soon, and little is fetched ahead of the schedule."""
+SHUTDOWN_TIMEOUT = 20.0
+"""Longest wait at the end for a write that is under way. [s]"""
 GAUGES = {
     "nightwire_archive_records": "Records that were archived since the start.",
     "nightwire_archive_dead_letters": "Of these, records that are no alerts.",
@@ -69,23 +69,23 @@ GAUGES = {
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings(HttpService):
-    """What an archive was asked for.
+    """The settings of `nightwire archive serve`.
 
     Attributes:
-        place: Where it lies.
-        schedule: Name of when records are taken.
-        rate: Most bytes a second, for the schedule that has a rate.
-        batching: When they are written.
-        retention: How long they are kept.
-        upkeep: Time between two compactions; 0 for none. [s]
+        store: The archive's folder or bucket.
+        schedule: Name of the schedule.
+        rate: That of the schedule `rate`. [byte/s]
+        batching: The limits of a batch.
+        retention: How long rows and whole alerts are kept.
+        compact_every: Time between two compactions; 0 for none. [s]
     """
 
-    place: Place
+    store: Store
     schedule: str = "state"
     rate: int = 10_000_000
     batching: Batching = field(default_factory=Batching)
     retention: Retention = field(default_factory=Retention)
-    upkeep: float = 600.0
+    compact_every: float = 600.0
 
 
 def serve(asked: ServeSettings) -> None:
@@ -100,67 +100,66 @@ def serve(asked: ServeSettings) -> None:
     kafka = enter(asked.where.kafka)
     collected = CollectorRegistry()
     with ExitStack() as exits:
-        archive = exits.enter_context(Archive(asked.place.url))
+        archive = exits.enter_context(Archive(asked.store.url))
         answered = request_counter(collected, "nightwire_archive_requests_total")
         app = application(archive, asked.access(), answered)
         servers = asked.servers(app, app)
-        drain = LastingDrain(partial(draining, asked, kafka))
-        failures = exits.enter_context(working(drain, partial(end, servers)))
-        upkeep = Upkeep(asked.place, asked.retention)
-        count(collected, drain, upkeep)
+        consumer = RestartingConsumer(partial(opened_consumer, asked, kafka))
+        failures = exits.enter_context(running(consumer, partial(stop_servers, servers)))
+        maintenance = Maintenance(asked.store, asked.retention)
+        add_gauges(collected, consumer, maintenance)
         healthy = asked.metrics_page(
-            collected, servers, lambda: drain.is_at_work and not failures, lambda: upkeep.said
+            collected, servers, lambda: consumer.is_running and not failures, lambda: maintenance.report
         )
         exits.enter_context(healthy)
-        exits.enter_context(seen_to(upkeep, asked.upkeep))
-        about = {"archive": asked.place.url, "schedule": asked.schedule}
+        exits.enter_context(maintained(maintenance, asked.compact_every))
+        about = {"archive": asked.store.url, "schedule": asked.schedule}
         exits.enter_context(registered(kafka, "archive", endpoints=asked.endpoints, capabilities=about))
-        log.info("the archive in %s on %s", asked.place, asked.url)
+        log.info("the archive in %s on %s", asked.store, asked.url)
         run(servers)
     for failure in failures:
         raise failure
     log.info("left")
 
 
-def end(servers: Iterable[uvicorn.Server]) -> None:
-    """Have *servers* finish what they answer, and leave."""
+def stop_servers(servers: Iterable[uvicorn.Server]) -> None:
+    """Have *servers* finish their answers, and exit."""
     for server in servers:
         server.should_exit = True
 
 
 @contextmanager
-def draining(asked: ServeSettings, kafka: str) -> Iterator[Drain]:
-    """Yield the loop, its clients open."""
+def opened_consumer(asked: ServeSettings, kafka: str) -> Iterator[ArchiveConsumer]:
+    """Yield the consumer, with clients that are closed at the end."""
     ensure_topics(kafka, [settings(ACCOUNTS), settings(DEAD_LETTERS)])
     registry = SchemaRegistry(
         asked.where.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
     )
-    accounts = producer(kafka)
+    out = producer(kafka)
     with registry:
-        ledger = Ledger(Writer(accounts), read_accounts(kafka))
-        member = consumer(kafka, group=GROUP, on_error=registry.doubt, **MEMBER)
+        accounts = ArchiveAccounts(Writer(out), read_accounts(kafka))
+        member = consumer(kafka, group=GROUP, on_error=registry.doubt, **CONSUMER_SETTINGS)
         schedule = SCHEDULES[asked.schedule](asked.rate)
-        writer_of = cache(lambda survey: SurveyWriter(asked.place, survey, registry))
+        writer_of = cache(lambda survey: SurveyWriter(asked.store, survey, registry))
         try:
-            yield Drain(member, admin(kafka), writer_of, ledger, schedule, asked.batching)
+            yield ArchiveConsumer(member, admin(kafka), writer_of, accounts, schedule, asked.batching)
         finally:
-            accounts.purge()  # what Kafka did not take yet is counted from the rows by who comes next
+            out.purge()  # accounts that Kafka did not take yet: the next process counts the rows
 
 
-class LastingDrain:
-    """A loop that begins anew, its clients too, where Kafka or the store was away for too long.
+class RestartingConsumer:
+    """A consumer that is restarted, with new clients, after Kafka or the store was away too long.
 
-    That is what another process would do after this one had died: rows and accounts go on where
-    the tables end.
+    As in a new process, rows and accounts go on where the tables end.
 
     Args:
-        opened: Opens the loop and its clients.
+        opened: Opens the consumer and its clients.
     """
 
-    def __init__(self, opened: Callable[[], AbstractContextManager[Drain]]) -> None:
+    def __init__(self, opened: Callable[[], AbstractContextManager[ArchiveConsumer]]) -> None:
         self._opened = opened
-        self._drain: Drain | None = None
-        self._before: Sequence[float] = (0.0,) * len(GAUGES)
+        self._consumer: ArchiveConsumer | None = None
+        self._totals: Sequence[float] = (0.0,) * len(GAUGES)
 
     def run(self, stop: Stop) -> None:
         """Archive until *stop*.
@@ -171,70 +170,70 @@ class LastingDrain:
         """
         while not stop.is_set():
             try:
-                with self._opened() as drain:
-                    self._drain = drain
-                    drain.run(stop)
+                with self._opened() as consumer:
+                    self._consumer = consumer
+                    consumer.run(stop)
             except (KafkaException, DeliveryError, StorageError, FencedError, RegistryAwayError) as error:
                 if isinstance(error, KafkaException) and not is_transient(error.args[0]):
                     raise
-                log.warning("begins anew in %g s, from where the rows end: %s", PATIENCE, error)
-                *counted, _, newest = self.shown
-                self._before, self._drain = (*counted, 0.0, newest), None
-                stop.wait(PATIENCE)
+                log.warning("begins anew in %g s, from where the rows end: %s", RETRY_DELAY, error)
+                *counted, _, newest = self.gauge_values
+                self._totals, self._consumer = (*counted, 0.0, newest), None
+                stop.wait(RETRY_DELAY)
 
     @property
-    def is_at_work(self) -> bool:
-        """Whether Kafka and the store let it archive: it does not wait to begin anew."""
-        return self._drain is not None
+    def is_running(self) -> bool:
+        """Whether it archives; False while it waits for its next start."""
+        return self._consumer is not None
 
     @property
-    def shown(self) -> Sequence[float]:
+    def gauge_values(self) -> Sequence[float]:
         """The values of `GAUGES`."""
-        if (now := self._drain) is None:
-            return self._before
-        archived, dead, expired, _, newest = self._before
-        ledger = now.ledger
-        counted = archived + ledger.archived, dead + ledger.dead, expired + now.expired
-        return (*counted, now.waiting, max(newest, now.newest))
+        if (now := self._consumer) is None:
+            return self._totals
+        archived, dead, expired, _, newest = self._totals
+        accounts = now.accounts
+        counted = archived + accounts.archived, dead + accounts.dead_lettered, expired + now.expired
+        return (*counted, now.unwritten, max(newest, now.newest))
 
 
 @contextmanager
-def working(drain: LastingDrain, on_end: Callable[[], None]) -> Iterator[list[BaseException]]:
-    """Run *drain* in a thread within the block; yield why it ended by itself, after *on_end*."""
+def running(consumer: RestartingConsumer, on_end: Callable[[], None]) -> Iterator[list[BaseException]]:
+    """Run *consumer* in a thread within the block; yield the list that its error is added to."""
     stop, failures = Stop(), list[BaseException]()
 
     def work() -> None:
         try:
-            drain.run(stop)
-        except BaseException as error:  # noqa: BLE001  (raised by the process's own thread; Rust's panics too)
+            consumer.run(stop)
+        except BaseException as error:  # noqa: BLE001  (raised by the main thread; Rust's panics too)
             failures.append(error)
             on_end()
 
-    thread = Thread(target=work, name="archive-drain")
+    thread = Thread(target=work, name="archive-consumer")
     thread.start()
     try:
         yield failures
     finally:
         stop.set()
-        thread.join(LEAVE)
+        thread.join(SHUTDOWN_TIMEOUT)
         if thread.is_alive():  # Kafka, or the store, is away: what is not written is read again
-            log.warning("not done %g s after the signal to stop: ending at once", LEAVE)
+            log.warning("not done %g s after the signal to stop: ending at once", SHUTDOWN_TIMEOUT)
             os._exit(1)
 
 
 @contextmanager
-def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
-    """See to the tables within the block, with a *pause* between two times; 0 for never. [s]"""
+def maintained(maintenance: Maintenance, pause: float) -> Iterator[None]:
+    """Maintain the tables within the block, with a *pause* between two runs; 0 for never. [s]"""
     stop = Stop()
 
-    def look() -> None:
+    def repeat() -> None:
         while not stop.wait(pause):
-            if fewer := upkeep.run():
+            if fewer := maintenance.run():
                 log.info("%d files fewer", fewer)
-            for why in upkeep.failed:
-                log.error("not seen to, tried again in %g s: %s", pause, why)
+            for why in maintenance.failed:
+                log.error("not maintained, tried again in %g s: %s", pause, why)
 
-    thread = Thread(target=look, name="archive-upkeep", daemon=True)
+    thread = Thread(target=repeat, name="archive-maintenance", daemon=True)
     if pause:
         thread.start()
     try:
@@ -243,15 +242,15 @@ def seen_to(upkeep: Upkeep, pause: float) -> Iterator[None]:
         stop.set()
 
 
-def count(registry: CollectorRegistry, drain: LastingDrain, upkeep: Upkeep) -> None:
-    """Let Prometheus see what is archived, and whether it is seen to."""
-    for at, (name, text) in enumerate(GAUGES.items()):
-        Gauge(name, text, registry=registry).set_function(partial(lambda at: drain.shown[at], at))
-    failed = "Tables that the last upkeep could not join or shorten."
+def add_gauges(registry: CollectorRegistry, consumer: RestartingConsumer, maintenance: Maintenance) -> None:
+    """Add the gauges of *consumer* and *maintenance* to a registry."""
+    for n, (name, text) in enumerate(GAUGES.items()):
+        Gauge(name, text, registry=registry).set_function(partial(lambda n: consumer.gauge_values[n], n))
+    failed = "Tables that the last maintenance could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
-        lambda: len(upkeep.failed)
+        lambda: len(maintenance.failed)
     )
     done = "When all tables were last joined and shortened; 0 until they are."
     Gauge("nightwire_archive_tended_timestamp_seconds", done, registry=registry).set_function(
-        lambda: upkeep.done
+        lambda: maintenance.done
     )

@@ -1,38 +1,31 @@
-"""Where rows lie: Delta tables in a folder or a bucket, whole records, schemas."""
+"""Storage: Delta tables in a folder or a bucket, Kafka records as rows, Avro schemas."""
 
-from nightwire.archive.storage.place import ArchiveError, Place, StorageError
 from nightwire.archive.storage.records import (
-    LATEST,
-    SCHEMA,
+    MAX_TIMESTAMP,
+    RECORD_SCHEMA,
     WholeRecord,
     next_offsets,
     record_of,
     record_rows,
     records_in,
 )
-from nightwire.archive.storage.schemas import FOLDER, KeptSchemas
-from nightwire.archive.storage.table import (
-    ALERTS,
-    INDEX,
-    PACKETS,
-    FencedError,
-    Span,
-    Table,
-)
+from nightwire.archive.storage.schema_store import SCHEMAS_FOLDER, SchemaStore
+from nightwire.archive.storage.store import ArchiveError, StorageError, Store
+from nightwire.archive.storage.table import ALERTS, INDEX, PACKETS, FencedError, OffsetRange, Table
 
 __all__ = [
     "ALERTS",
-    "FOLDER",
     "INDEX",
-    "LATEST",
+    "MAX_TIMESTAMP",
     "PACKETS",
-    "SCHEMA",
+    "RECORD_SCHEMA",
+    "SCHEMAS_FOLDER",
     "ArchiveError",
     "FencedError",
-    "KeptSchemas",
-    "Place",
-    "Span",
+    "OffsetRange",
+    "SchemaStore",
     "StorageError",
+    "Store",
     "Table",
     "WholeRecord",
     "next_offsets",

@@ -1,4 +1,4 @@
-"""Whole records of Kafka as rows, byte for byte, and rows as records.  Pure."""
+"""Kafka records as rows, byte for byte, and back.  Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import wire
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
-SCHEMA = pa.schema(
+RECORD_SCHEMA = pa.schema(
     [
         ("day", pa.date32()),
         ("partition", pa.int32()),
@@ -24,26 +24,26 @@ SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""Columns of whole records; *day* is of *timestamp*, *schema_id* null without a wire header."""
+"""Columns of whole records; *day* is that of *timestamp*, *schema_id* null without wire header."""
 
-LATEST = 253_402_214_400_000
-"""9999-12-31: a record's time that is later counts as this one, calendars end there. [ms]"""
+MAX_TIMESTAMP = 253_402_214_400_000
+"""9999-12-31, where calendars end: later timestamps of records are set to this. [ms]"""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)
 class WholeRecord:
-    """A record as it lay in Kafka.
+    """A Kafka record, byte for byte.
 
     Attributes:
-        topic: Of Kafka.
-        partition: Its number.
-        offset: The record's.
-        timestamp: The record's. [ms since 1970, UTC]
-        key: The record's key.
+        topic: Its topic.
+        partition: The partition's number.
+        offset: Its offset.
+        timestamp: Its time. [ms since 1970, UTC]
+        key: Its key.
         headers: Names and values, in their order.
-        value: Byte for byte; None where the record deletes its key.
+        value: Its value; None for a tombstone.
     """
 
     topic: str
@@ -56,19 +56,19 @@ class WholeRecord:
 
     @property
     def schema_id(self) -> int | None:
-        """The id in the wire format; None where the value begins otherwise."""
+        """The schema id of the wire format; None for a value without its header."""
         if self.value is None or len(self.value) < wire.HEADER.size or self.value[0]:
             return None
         return wire.unframe(self.value)[0]
 
     @property
     def source(self) -> TopicPartition:
-        """The partition where it lay."""
+        """Its topic and partition."""
         return self.topic, self.partition
 
     @property
-    def place(self) -> str:
-        """Where it lay: ``topic[partition]@offset``."""
+    def origin(self) -> str:
+        """Its topic, partition and offset: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
@@ -76,13 +76,13 @@ def record_of(message: Message) -> WholeRecord:
     """Return *message* as a record."""
     pairs: Any = message.headers() or ()
     headers = [(name, text.encode() if isinstance(text, str) else text) for name, text in pairs]
-    at = str(message.topic()), message.partition() or 0, message.offset() or 0
-    time = min(max(0, message.timestamp()[1]), LATEST)
-    return WholeRecord(*at, time, message.key(), headers, message.value())
+    origin = str(message.topic()), message.partition() or 0, message.offset() or 0
+    time = min(max(0, message.timestamp()[1]), MAX_TIMESTAMP)
+    return WholeRecord(*origin, time, message.key(), headers, message.value())
 
 
 def record_rows(records: Sequence[WholeRecord]) -> Any:
-    """Return *records* as rows of `SCHEMA`."""
+    """Return *records* as rows of `RECORD_SCHEMA`."""
     times = [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in records]
     headers = [[{"name": name, "value": value} for name, value in one.headers] for one in records]
     columns = [
@@ -95,12 +95,12 @@ def record_rows(records: Sequence[WholeRecord]) -> Any:
         headers,
         [one.value for one in records],
     ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORD_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=RECORD_SCHEMA)
 
 
 def records_in(topic: str, rows: Any) -> Iterator[WholeRecord]:
-    """Yield the records in *rows* of `SCHEMA`, as they lay in *topic*."""
+    """Yield the records of *topic* that are in *rows* of `RECORD_SCHEMA`."""
     for row in rows.to_pylist():
         headers = [(one["name"], one["value"]) for one in row["headers"] or ()]
         time_ms = round(row["timestamp"].timestamp() * 1000)

@@ -1,8 +1,8 @@
-"""One Delta table of the archive: rows are added in one commit with the offsets that they end at.
+"""One Delta table of the archive: each commit holds rows and the Kafka offsets that they end at.
 
-The commit holds an application transaction a partition (``alerts.lsst/0``: the next offset), so
-that rows and position cannot disagree, wherever a process is killed; and a second writer of the
-same partition is refused by the table itself.
+The offsets are Delta's application transactions, one a partition (``alerts.lsst/0``: the next
+offset).  So rows and position agree wherever a process is killed, and the table refuses a second
+writer of the same partition.
 """
 
 import logging
@@ -24,74 +24,74 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from nightwire.archive.storage.file_runs import File, runs
-from nightwire.archive.storage.joining import Shape, replace_by, write_joined
-from nightwire.archive.storage.place import ArchiveError, Place, StorageError
+from nightwire.archive.storage.compaction import FileLayout, commit_replacement, write_compacted
+from nightwire.archive.storage.compaction_plan import File, plan_runs
+from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.archive")
 
 ATTEMPTS = 20
-"""How often a commit is tried that others were before."""
+"""Attempts of a commit that others forestall."""
 
 
 class FencedError(ArchiveError):
-    """Another process has archived the same partition: this one's offsets are old."""
+    """Another process has archived the same partition meanwhile."""
 
 
-Span = tuple[int | None, int]
-"""A partition's position before rows are added, None for never, and after."""
+OffsetRange = tuple[int | None, int]
+"""The positions of a partition before rows are added, None for never, and after."""
 
 
 @dataclass(frozen=True)
-class Kind:
-    """What a table is for.
+class TableLayout:
+    """The name of a table, and the layout of its files.
 
     Attributes:
         name: Its folder in the survey's.
-        partition_by: Columns that are folders; the first is a date, or a month, ``YYYY-MM``.
-        sort_by: The column by which the rows of a file are sorted.
-        follows: The column by which files follow each other, as rows come.
-        statistics: Columns of which the table's log has the least and the greatest of each file.
-        blob: A column of long values, which no dictionary helps; empty for none.
+        partition_by: Its partition columns; the first is a date, or a month, ``YYYY-MM``.
+        sort_by: The column that sorts the rows of a file.
+        file_order: The column that orders the files of a partition, as rows come.
+        statistics: The columns whose minimum and maximum in each file are in the table's log.
+        blob: A column of long values, without dictionary and statistics; empty for none.
     """
 
     name: str
     partition_by: Sequence[str]
     sort_by: str
-    follows: str
+    file_order: str
     statistics: Sequence[str]
     blob: str = ""
 
 
-ALERTS = Kind(
+ALERTS = TableLayout(
     "alerts",
     ("night", "npix"),
     "_healpix_29",
     "timestamp",
     ("_healpix_29", "id", "object_id", "mjd_tai", "partition", "offset", "timestamp"),
 )
-PACKETS = Kind("packets", ("day", "partition"), "offset", "offset", ("offset", "timestamp"), "value")
-INDEX = Kind("index", ("month", "kind"), "key", "timestamp", ("key", "_healpix_29", "timestamp"))
+PACKETS = TableLayout("packets", ("day", "partition"), "offset", "offset", ("offset", "timestamp"), "value")
+INDEX = TableLayout("index", ("month", "kind"), "key", "timestamp", ("key", "_healpix_29", "timestamp"))
 
-ROWS = 8192
-"""Rows in a group of columns: what is read at least."""
+GROUP_ROWS = 8192
+"""Rows of a row group, the least that is read."""
 GROUP_BYTES = 512 << 10
-"""Size of a group of whole alerts: what is read at least. [byte]"""
+"""Size of a row group of whole alerts. [byte]"""
 
 
 class Table:
     """Reads and writes one table.
 
     Args:
-        place: Of the archive.
-        survey: Whose.
-        kind: What it is for.
+        store: The archive's.
+        survey: The survey's name.
+        layout: That of the table.
     """
 
-    def __init__(self, place: Place, survey: str, kind: Kind) -> None:
-        self.kind, self._place = kind, place
-        self.uri = f"{place.url}/{survey}/{kind.name}"
+    def __init__(self, store: Store, survey: str, layout: TableLayout) -> None:
+        self.layout, self._store = layout, store
+        self.uri = f"{store.url}/{survey}/{layout.name}"
         self._delta: DeltaTable | None = None
 
     def refreshed(self) -> DeltaTable | None:
@@ -100,10 +100,10 @@ class Table:
         Raises:
             StorageError: The store does not answer.
         """
-        with self._named("not opened"):
+        with self._translated_errors("not opened"):
             try:
                 if self._delta is None:
-                    self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+                    self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
                 else:
                     self._delta.update_incremental()
             except TableNotFoundError:
@@ -111,10 +111,10 @@ class Table:
         return self._delta
 
     @contextmanager
-    def _named(self, what: str, *passed: type[Exception]) -> Iterator[None]:
-        """Let what Delta and Arrow raise within the block, but *passed*, be a StorageError.
+    def _translated_errors(self, what: str, *passed: type[Exception]) -> Iterator[None]:
+        """Turn the errors of Delta and Arrow within the block, but *passed*, into StorageError.
 
-        They raise errors of their own, OSError, ValueError, RuntimeError, and plain Exception.
+        They raise classes of their own, OSError, ValueError, RuntimeError, and plain Exception.
         """
         try:
             yield
@@ -124,10 +124,10 @@ class Table:
             raise StorageError(f"{self.uri}: {what}: {error}") from error
 
     def position(self, partition: TopicPartition) -> int | None:
-        """Return the next offset of *partition* that the table has not; None for all.
+        """Return the next offset of *partition* to archive; None where it was never archived.
 
         Raises:
-            StorageError: The store does not answer, or the table is gone: it is opened anew next.
+            StorageError: The store does not answer, or the table is gone; the next call reopens it.
         """
         self.refreshed()
         try:
@@ -137,20 +137,20 @@ class Table:
             raise
 
     def known_position(self, partition: TopicPartition) -> int | None:
-        """Return that offset as it was when the table was looked at last."""
-        with self._named("its position is not known"):
-            return None if self._delta is None else self._delta.transaction_version(application(partition))
+        """Return that offset as of the last refresh."""
+        with self._translated_errors("its position is not known"):
+            return None if self._delta is None else self._delta.transaction_version(application_id(partition))
 
-    def between(
-        self, number: int, begin: int, end: int, most: int, columns: Sequence[str] | None = None
+    def read_range(
+        self, number: int, begin: int, end: int, batch_rows: int, columns: Sequence[str] | None = None
     ) -> Iterator[Any]:
-        """Yield the rows of a range of offsets of a partition, in order, *most* of them at once.
+        """Yield the rows of a range of offsets of a Kafka partition, in order, in tables.
 
         Args:
-            number: Of the partition.
+            number: The partition's.
             begin: The first offset.
             end: The offset after the last one.
-            most: Rows of a portion: so many are in memory, and the offsets of all.
+            batch_rows: Most rows of a table; in memory are these, and the offsets of all.
             columns: Those that are read; None for all.
 
         Raises:
@@ -158,51 +158,51 @@ class Table:
         """
         if (found := self.refreshed()) is None:
             return
-        with self._named("not read"):
+        with self._translated_errors("not read"):
             dataset = found.to_pyarrow_dataset()
-            rows = dataset.to_table(["offset"], filter=_within(number, begin, end - 1))
+            rows = dataset.to_table(["offset"], filter=_range_filter(number, begin, end - 1))
         offsets = rows.column("offset").combine_chunks().sort()
-        for first in range(0, len(offsets), most):
-            some = offsets[first : first + most]
-            wanted = _within(number, some[0].as_py(), some[-1].as_py())
-            with self._named("not read"):
+        for first in range(0, len(offsets), batch_rows):
+            some = offsets[first : first + batch_rows]
+            wanted = _range_filter(number, some[0].as_py(), some[-1].as_py())
+            with self._translated_errors("not read"):
                 rows = dataset.to_table(columns and [*columns], filter=wanted).sort_by("offset")
             yield rows
 
     def count(self, number: int, begin: int, end: int) -> int:
-        """Return how many rows there are of a range of offsets of a partition.
+        """Return the number of rows of a range of offsets of a Kafka partition.
 
         Raises:
             StorageError: The store does not answer.
         """
         if (found := self.refreshed()) is None:
             return 0
-        with self._named("not read"):
-            return int(found.to_pyarrow_dataset().count_rows(filter=_within(number, begin, end - 1)))
+        with self._translated_errors("not read"):
+            return int(found.to_pyarrow_dataset().count_rows(filter=_range_filter(number, begin, end - 1)))
 
     @property
     def schema(self) -> Any:
-        """The columns of the table when it was looked at last; none before its first commit."""
+        """The Arrow schema as of the last refresh; empty before the first commit."""
         return pa.schema([]) if self._delta is None else pa.schema(self._delta.schema().to_arrow())
 
-    def append(self, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
-        """Add *rows*, and note in the same commit how far each partition is archived.
+    def append(self, rows: Any, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        """Add *rows* and the new position of each partition in one commit.
 
         Args:
-            rows: An Arrow table; columns that the table has not widen it.
-            spans: For each partition the position that the caller found, and the one after *rows*.
+            rows: An Arrow table; new columns widen the table.
+            ranges: Each partition's position as the caller found it, and the one after *rows*.
 
         Raises:
-            FencedError: A position is not what the caller found: another process was here.
+            FencedError: A position has changed: another process was here.
             StorageError: There is no room, or the store refuses; nothing was committed.
         """
-        rows = rows.sort_by(self.kind.sort_by)
+        rows = rows.sort_by(self.layout.sort_by)
         for _ in range(ATTEMPTS):
             try:
-                with self._named("nothing was written", CommitFailedError):
-                    found = self._delta or self._created(rows.schema)
-                    self._check(spans)
-                    self._write(found, rows, spans)
+                with self._translated_errors("nothing was written", CommitFailedError):
+                    found = self._delta or self._create(rows.schema)
+                    self._check_positions(ranges)
+                    self._write(found, rows, ranges)
             except CommitFailedError:
                 self.refreshed()
             except StorageError:
@@ -213,59 +213,60 @@ class Table:
                 return
         raise StorageError(f"{self.uri}: others were before in each of {ATTEMPTS} attempts")
 
-    def _check(self, spans: Mapping[TopicPartition, Span]) -> None:
-        for one, (found, _) in spans.items():
+    def _check_positions(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        for one, (found, _) in ranges.items():
             now = self.known_position(one)
             if now != found:
-                raise FencedError(
-                    f"{self.uri}: {application(one)} is at {now}, not at {found}: another process archives it"
-                )
+                at = f"{application_id(one)} is at {now}, not at {found}"
+                raise FencedError(f"{self.uri}: {at}: another process archives it")
 
-    def _created(self, schema: Any) -> DeltaTable:
-        """Make the table unless another process has: rows are added to what is known alone."""
+    def _create(self, schema: Any) -> DeltaTable:
+        """Create the table unless another process has, and return it."""
         DeltaTable.create(
             self.uri,
             schema,
             mode="ignore",
-            partition_by=list(self.kind.partition_by),
-            configuration={"delta.dataSkippingStatsColumns": ",".join(self.kind.statistics)},
-            storage_options=self._place.options,
+            partition_by=list(self.layout.partition_by),
+            configuration={"delta.dataSkippingStatsColumns": ",".join(self.layout.statistics)},
+            storage_options=self._store.storage_options,
         )
-        self._delta = DeltaTable(self.uri, storage_options=self._place.options)
+        self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
         return self._delta
 
-    def _write(self, found: DeltaTable, rows: Any, spans: Mapping[TopicPartition, Span]) -> None:
-        done = [Transaction(application(one), end) for one, (_, end) in spans.items()]
+    def _write(self, found: DeltaTable, rows: Any, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        done = [Transaction(application_id(one), end) for one, (_, end) in ranges.items()]
         write_deltalake(
             found,
             rows,
             mode="append",
             schema_mode="merge",
-            writer_properties=self._grouped(rows.nbytes // max(1, len(rows))),
+            writer_properties=self._writer_properties(rows.nbytes // max(1, len(rows))),
             commit_properties=CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS),
         )
         self.refreshed()
 
-    def _grouped(self, mean: int) -> WriterProperties:
-        """Return how files are written whose rows have *mean* bytes."""
+    def _writer_properties(self, mean: int) -> WriterProperties:
+        """Return the settings of files whose rows have *mean* bytes."""
         columns = None
-        if self.kind.blob:
+        if self.layout.blob:
             # else the footer, which readers keep in memory, has two whole alerts of each group
-            columns = {self.kind.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")}
+            columns = {
+                self.layout.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
+            }
         return WriterProperties(
-            compression="ZSTD", max_row_group_size=self._group(mean), column_properties=columns
+            compression="ZSTD", max_row_group_size=self._group_rows(mean), column_properties=columns
         )
 
-    def _group(self, mean: int) -> int:
-        """Return how many rows of *mean* bytes are a group."""
-        return min(ROWS, max(1, GROUP_BYTES // max(1, mean))) if self.kind.blob else ROWS
+    def _group_rows(self, mean: int) -> int:
+        """Return the number of rows of *mean* bytes in a row group."""
+        return min(GROUP_ROWS, max(1, GROUP_BYTES // max(1, mean))) if self.layout.blob else GROUP_ROWS
 
-    def compact(self, least: int = 2) -> int:
-        """Join small files, at least so many; return how many became fewer.
+    def compact(self, min_files: int = 2) -> int:
+        """Replace runs of small files, at least so many, by one each; return by how many.
 
-        One file takes the place of others: where another process has removed one of them meanwhile,
-        nothing is done.  (delta-rs' own OPTIMIZE commits over another's, and all rows are there
-        twice; its overwrite with a predicate has all of it in memory, several times.)
+        A run that another process has removed a file of meanwhile is left.  (delta-rs' own OPTIMIZE
+        commits over that, and all rows are there twice; its overwrite with a predicate has all rows
+        in memory, several times.)
 
         Raises:
             StorageError: There is no room, or the store does not answer.
@@ -273,54 +274,55 @@ class Table:
         if (found := self.refreshed()) is None:
             return 0
         before = len(found.file_uris())
-        for run in runs(pa.table(found.get_add_actions()), self.kind.partition_by, self.kind.follows, least):
-            there = pa.table(found.get_add_actions())["path"].to_pylist()
-            if not {one["path"] for one in run} <= {*there}:
+        files = pa.table(found.get_add_actions())
+        for run in plan_runs(files, self.layout.partition_by, self.layout.file_order, min_files):
+            current = pa.table(found.get_add_actions())["path"].to_pylist()
+            if not {one["path"] for one in run} <= {*current}:
                 continue  # what went before the commit's version is no conflict to it
             try:
-                with self._named("not joined", CommitFailedError):
-                    self._join(found, run)
+                with self._translated_errors("not joined", CommitFailedError):
+                    self._compact(found, run)
             except CommitFailedError as error:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
             self.refreshed()
         return before - len(found.file_uris())
 
-    def _join(self, found: DeltaTable, run: Sequence[File]) -> None:
+    def _compact(self, found: DeltaTable, run: Sequence[File]) -> None:
         if features := found.protocol().reader_features:  # as of rows that are deleted within a file
             raise StorageError(f"{self.uri}: not joined: others have switched on {', '.join(features)}")
         size, rows = (sum(one[name] or 0 for one in run) for name in ("size_bytes", "num_records"))
-        group = self._group(size // max(1, rows))
-        columns = [field for field in self.schema if field.name not in self.kind.partition_by]
+        group_rows = self._group_rows(size // max(1, rows))
+        columns = [field for field in self.schema if field.name not in self.layout.partition_by]
         # whole alerts come in order; to sort them would take them all into memory
-        sort_by = "" if self.kind.blob else self.kind.sort_by
-        shape = Shape(pa.schema(columns), sort_by, group, self.kind.blob)
-        joined = write_joined(self._place.files, self.uri.removeprefix("s3://"), run, shape)
-        replace_by(found, run, joined, ATTEMPTS)
+        sort_by = "" if self.layout.blob else self.layout.sort_by
+        layout = FileLayout(pa.schema(columns), sort_by, group_rows, self.layout.blob)
+        added = write_compacted(self._store.filesystem, self.uri.removeprefix("s3://"), run, layout)
+        commit_replacement(found, run, added, ATTEMPTS)
 
-    def forget(self, before: str, spared: timedelta) -> None:
-        """Let rows go whose date, or month, is before a day, and files that no version needs.
+    def expire(self, before: str, vacuum_after: timedelta) -> None:
+        """Delete rows whose date, or month, is before a day, and vacuum files that were replaced.
 
         Args:
-            before: ``YYYY-MM-DD``; empty for no day.
-            spared: Files that were replaced stay for so long.
+            before: ``YYYY-MM-DD``; empty: no rows are deleted.
+            vacuum_after: The time for which replaced files stay.
 
         Raises:
             StorageError: The store does not answer, or another process was before.
         """
-        folder, hours = self.kind.partition_by[0], int(spared.total_seconds() // 3600)
+        date, hours = self.layout.partition_by[0], int(vacuum_after.total_seconds() // 3600)
         if (found := self.refreshed()) is not None:
-            with self._named("nothing was deleted"):
+            with self._translated_errors("nothing was deleted"):
                 if before:
-                    found.delete(f"{folder} < '{before[:7] if folder == 'month' else before}'")
+                    found.delete(f"{date} < '{before[:7] if date == 'month' else before}'")
                 found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
-def application(partition: TopicPartition) -> str:
-    """Return the name under which a table keeps the position of *partition*."""
+def application_id(partition: TopicPartition) -> str:
+    """Return the id of the application transaction that is the position of *partition*."""
     topic, number = partition
     return f"{topic}/{number}"
 
 
-def _within(number: int, first: int, last: int) -> Any:
+def _range_filter(number: int, first: int, last: int) -> Any:
     offset = pc.field("offset")
     return (pc.field("partition") == number) & (offset >= first) & (offset <= last)

@@ -1,21 +1,21 @@
-"""From Kafka into the tables: columns, accounts, schedules, and the loop."""
+"""From Kafka into the tables: columns, accounts, schedules, and the consumer."""
 
-from nightwire.archive.writing.columns import CANONICAL, OURS, healpix, index_rows
-from nightwire.archive.writing.drain import GROUP, PATIENCE, Batching, Drain, is_transient
-from nightwire.archive.writing.ledger import STAGE, Ledger
+from nightwire.archive.writing.accounts import STAGE, ArchiveAccounts
+from nightwire.archive.writing.columns import CANONICAL, COMMON, healpix, index_rows
+from nightwire.archive.writing.consumer import GROUP, RETRY_DELAY, ArchiveConsumer, Batching, is_transient
 from nightwire.archive.writing.schedules import SCHEDULES, Schedule
 from nightwire.archive.writing.survey_writer import SurveyWriter
 
 __all__ = [
     "CANONICAL",
+    "COMMON",
     "GROUP",
-    "OURS",
-    "PATIENCE",
+    "RETRY_DELAY",
     "SCHEDULES",
     "STAGE",
+    "ArchiveAccounts",
+    "ArchiveConsumer",
     "Batching",
-    "Drain",
-    "Ledger",
     "Schedule",
     "SurveyWriter",
     "healpix",

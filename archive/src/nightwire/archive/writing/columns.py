@@ -1,4 +1,4 @@
-"""From alerts to the rows of a survey's table: canonical columns, and the survey's own.  Pure.
+"""Rows of `alerts` and `index` from decoded alerts.  Pure.
 
 Numbers are kept in their widest kind (``long``, ``double``), so that no later version of a schema
 finds a column too narrow; records become structs, so that ``diaSource.psfFlux`` is the column's
@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from nightwire.schemas import AlertTable, Codec, SchemaError, Survey
 from nightwire.schemas.survey_model import healpix as pixels_at
 
-TEXTS = ("id", "object_id", "solar_system_id", "band")
-NUMBERS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
-CANONICAL: tuple[str, ...] = ("id", "object_id", "solar_system_id", "visit", *NUMBERS, "band")
-"""Columns by canonical names.  Ids are texts, since some surveys' are."""
-OURS = ("night", "npix", "_healpix_29", *CANONICAL, "partition", "offset", "timestamp", "schema_id")
+TEXT_COLUMNS = ("id", "object_id", "solar_system_id", "band")
+NUMBER_COLUMNS = ("mjd_tai", "ra", "dec", "flux", "flux_error", "snr", "magnitude")
+CANONICAL: tuple[str, ...] = ("id", "object_id", "solar_system_id", "visit", *NUMBER_COLUMNS, "band")
+"""Columns by canonical names.  Ids are texts, since those of some surveys are."""
+COMMON = ("night", "npix", "_healpix_29", *CANONICAL, "partition", "offset", "timestamp", "schema_id")
 """Columns that every survey has."""
 ORDER = 29
-"""HEALPix order of ``_healpix_29``, by which rows are sorted, as HATS has it."""
+"""HEALPix order of ``_healpix_29``, HATS' column by which rows are sorted."""
 PARTITION_ORDER = 2
-"""HEALPix order of ``npix``, the folders of a night: 192 pixels of 14.7 degrees."""
-NOWHERE = -1
+"""HEALPix order of ``npix``, the partitions of a night: 192 pixels of 14.7 degrees."""
+NO_PIXEL = -1
 """Pixel of an alert without position."""
 EPOCH = np.datetime64("1858-11-17")
 """Day 0 of the modified Julian date."""
@@ -50,7 +50,7 @@ def _leaves(path: str, kind: Any) -> list[str]:
 
 
 def _widest(kind: Any) -> Any:
-    """Return the type in which a column of *kind* is kept; None where it is no column."""
+    """Return the type of a column that holds *kind*; None for a type that is no column."""
     kinds: Sequence[tuple[Callable[[Any], bool], Any]] = (
         (pa.types.is_boolean, pa.bool_()),
         (pa.types.is_integer, pa.int64()),
@@ -67,26 +67,26 @@ def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
 
     Args:
         batch: One row an alert, columns named by dotted paths.
-        survey: Whose.
-        records: The rows of `SCHEMA` that the alerts lie in, one each.
+        survey: That of the alerts.
+        records: Each alert's row of `RECORD_SCHEMA`.
     """
     table = AlertTable(batch, survey)
     columns = {name: _canonical(table, name) for name in CANONICAL}
     pixels = healpix(columns["ra"], columns["dec"])
-    places = {
+    sorting = {
         "night": nights(columns["mjd_tai"], records.column("timestamp")),
         "npix": pc.if_else(
-            pc.greater_equal(pixels, 0), pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER)), NOWHERE
+            pc.greater_equal(pixels, 0), pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER)), NO_PIXEL
         ),
         "_healpix_29": pixels,
     }
     origin = {name: records.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
-    ours = places | columns | origin
-    return pa.table({name: ours[name] for name in OURS} | _own(batch, frozenset(OURS)))
+    common = sorting | columns | origin
+    return pa.table({name: common[name] for name in COMMON} | _survey_columns(batch))
 
 
 def _canonical(table: AlertTable, name: str) -> Any:
-    text = name in TEXTS
+    text = name in TEXT_COLUMNS
     kind = pa.string() if text else pa.int64() if name == "visit" else pa.float64()
     try:
         found = table[name]
@@ -98,7 +98,7 @@ def _canonical(table: AlertTable, name: str) -> Any:
 
 
 def _cast(column: Any, kind: Any) -> Any:
-    """Return a column as one of *kind*; what that cannot hold, such as a time in ms, is null."""
+    """Return a column cast to *kind*; values that it cannot hold, such as times in ms, are null."""
     try:
         return column.cast(kind, safe=not pa.types.is_floating(kind))
     except pa.ArrowInvalid:
@@ -107,10 +107,10 @@ def _cast(column: Any, kind: Any) -> Any:
 
 
 def healpix(ra: Any, dec: Any) -> Any:
-    """Return the pixel of each position [deg, ICRS], order 29, nested; `NOWHERE` without one."""
+    """Return the pixel of each position [deg, ICRS], order 29, nested; `NO_PIXEL` for none."""
     longitude, latitude = (np.asarray(one.to_numpy(zero_copy_only=False), float) for one in (ra, dec))
     known = np.isfinite(longitude) & (np.abs(latitude) <= 90.0)
-    found = np.full(len(longitude), NOWHERE, np.int64)
+    found = np.full(len(longitude), NO_PIXEL, np.int64)
     found[known] = pixels_at(longitude[known], latitude[known], ORDER)
     return pa.array(found)
 
@@ -119,8 +119,8 @@ def nights(mjd: Any, timestamps: Any) -> Any:
     """Return the night of each alert: the day, from noon to noon UTC, on which it began.
 
     Args:
-        mjd: Modified Julian dates; where null, the record's time counts.
-        timestamps: Of the records.
+        mjd: Modified Julian dates; where null, the record's timestamp counts.
+        timestamps: The records' timestamps.
     """
     moments = timestamps.cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]")
     days = (moments - EPOCH.astype("datetime64[us]")) / np.timedelta64(1, "D")
@@ -129,7 +129,7 @@ def nights(mjd: Any, timestamps: Any) -> Any:
     return pa.array(EPOCH + np.clip(found, 0, 300_000).astype("timedelta64[D]"))
 
 
-def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
+def _survey_columns(batch: Any) -> dict[str, Any]:
     """Return the survey's own columns: texts, numbers, and structs of them."""
     tree: dict[str, Any] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -140,23 +140,23 @@ def _own(batch: Any, taken: frozenset[str]) -> dict[str, Any]:
         for record in records:
             inner = inner.setdefault(record, {})
         inner[leaf] = _cast(column, kind)
-    return _distinct({_free(name, taken): _struct(found) for name, found in tree.items()})
+    return _unique({_unused(name): _struct(found) for name, found in tree.items()})
 
 
-def _free(name: str, taken: frozenset[str]) -> str:
-    """Return *name*, or one beside it where ours has it: SQL knows no capitals."""
-    return f"{name}_" if name.lower() in taken else name
+def _unused(name: str) -> str:
+    """Return *name*, with ``_`` where it is a common column's: SQL ignores case."""
+    return f"{name}_" if name.lower() in COMMON else name
 
 
 def _struct(found: Any) -> Any:
     if not isinstance(found, Mapping):
         return found
-    named = _distinct(found)
+    named = _unique(found)
     return pa.StructArray.from_arrays([_struct(one) for one in named.values()], list(named))
 
 
-def _distinct(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns by names that differ in more than capitals."""
+def _unique(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns by names that differ in more than case."""
     made: dict[str, Any] = {}
     for name, one in found.items():
         while name.lower() in {other.lower() for other in made}:
@@ -165,40 +165,40 @@ def _distinct(found: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def fitted(rows: Any, known: Any) -> Any:
-    """Return *rows* so that a table of the schema *known* takes them.
+def conform(rows: Any, known: Any) -> Any:
+    """Return *rows* as they can be appended to a table of the schema *known*.
 
-    A field that has become something else, a number a text, gets a column beside the old one:
-    ``flags_string``; one that differs from another in its capitals, ``Flags_``.
+    A field whose type has changed, a number to a text, gets a column beside the old one:
+    ``flags_string``; one that differs from another in case, ``Flags_``.
     """
     columns = zip(rows.schema.names, rows.combine_chunks().columns, strict=True)
-    parts = [_fitted(name, column, known) for name, column in columns]
-    return pa.table(_distinct(dict(parts)))
+    parts = [_conform(name, column, known) for name, column in columns]
+    return pa.table(_unique(dict(parts)))
 
 
-def _fitted(name: str, column: Any, known: Any) -> tuple[str, Any]:
-    """Return a column, and its name among the fields *known* of a schema or a struct."""
-    at = known.get_field_index(name)
-    if at < 0 and name.lower() in {one.name.lower() for one in known}:
-        return _fitted(f"{name}_", column, known)
-    kind = column.type if at < 0 else known.field(at).type
+def _conform(name: str, column: Any, known: Any) -> tuple[str, Any]:
+    """Return a column and its name among the fields *known* of a schema or a struct."""
+    index = known.get_field_index(name)
+    if index < 0 and name.lower() in {one.name.lower() for one in known}:
+        return _conform(f"{name}_", column, known)
+    kind = column.type if index < 0 else known.field(index).type
     if kind == column.type:
         return name, column
     if not (pa.types.is_struct(kind) and pa.types.is_struct(column.type)):
-        return _fitted(f"{name}_{column.type}".partition("<")[0], column, known)
+        return _conform(f"{name}_{column.type}".partition("<")[0], column, known)
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    parts = dict(_fitted(one.name, whole.field(one.name), kind) for one in column.type)
+    parts = dict(_conform(one.name, whole.field(one.name), kind) for one in column.type)
     return name, pa.StructArray.from_arrays(list(parts.values()), list(parts))
 
 
 def index_rows(alerts: Any) -> Any:
-    """Return the rows by which alerts are found: by id, object, solar-system object, and place.
+    """Return the index rows of alerts: by id, object, solar-system object, and position.
 
-    Each has the canonical columns, so that most answers need nothing else; each kind is sorted by
-    its ``key``, so that what belongs together lies together.
+    Each has the common columns, so that most answers need nothing else; each kind is sorted by its
+    ``key``, so that one object's rows lie together.
     """
     kinds = (("id", "id"), ("object", "object_id"), ("object", "solar_system_id"), ("place", "_healpix_29"))
-    return pa.concat_tables([_indexed(alerts.select(OURS), kind, column) for kind, column in kinds])
+    return pa.concat_tables([_indexed(alerts.select(COMMON), kind, column) for kind, column in kinds])
 
 
 def _indexed(alerts: Any, kind: str, column: str) -> Any:
@@ -211,4 +211,4 @@ def _indexed(alerts: Any, kind: str, column: str) -> Any:
         "kind": pa.array([kind] * len(found), pa.string()),
         "key": keys.cast(pa.string()),
     }
-    return pa.table(added | {name: found.column(name) for name in OURS})
+    return pa.table(added | {name: found.column(name) for name in COMMON})

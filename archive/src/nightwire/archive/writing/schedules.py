@@ -1,4 +1,4 @@
-"""When an archive takes what waits for it, so that the live stream does not notice.  Pure.
+"""The schedules by which an archive reads, so as not to disturb the live stream.  Pure.
 
 The four are DataStager's (Abbasi et al. 2009; EVPath uses them): constant drain, rate limiting,
 state-aware congestion avoidance, and in order.
@@ -10,95 +10,95 @@ from dataclasses import dataclass
 from nightwire.core.kafka import TopicPartition
 
 UNBOUNDED = 1 << 62
-"""All that there is. [byte]"""
+"""An allowance without limit. [byte]"""
 
 
 @dataclass(frozen=True)
-class LiveStream:
-    """What is known of the stream that must not be disturbed.
+class StreamState:
+    """The state of the live stream, which must not be disturbed.
 
     Attributes:
-        moved: When somebody last wrote into it. [s, a steady clock]
-        waiting: Since when something waits to be archived; None for nothing. [s, the same clock]
+        last_write: Time of the last write into it. [s, monotonic]
+        lag_since: Time when the present lag began; None for no lag. [s, monotonic]
     """
 
-    moved: float = float("-inf")
-    waiting: float | None = None
+    last_write: float = float("-inf")
+    lag_since: float | None = None
 
 
 class Schedule:
-    """Decides when records are taken, and of which partitions: all there is, at once."""
+    """Decides when records are read, and of which partitions; this one: of all, at once."""
 
-    watches = False
-    """Whether it asks where partitions end, several times a second, and pauses some of them."""
+    needs_lag = False
+    """Whether it needs the partitions' end offsets, several times a second, and pauses some."""
 
-    def grant(self, now: float, stream: LiveStream) -> int:
-        """Return how much may be taken now. [byte]  0 or less: nothing."""
+    def allowance(self, now: float, stream: StreamState) -> int:
+        """Return the number of bytes that may be read now; 0 or less for none."""
         return UNBOUNDED
 
-    def took(self, size: int) -> None:
-        """Note that *size* [byte] were taken."""
+    def consume(self, size: int) -> None:
+        """Take *size* [byte], which were read, off the allowance."""
 
-    def turn(self, behind: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
-        """Return the partitions whose turn it is; *behind*: records that each has left."""
-        return [*behind]
+    def partitions(self, lags: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
+        """Return the partitions to read; *lags*: records that each has left."""
+        return [*lags]
 
 
 class RateLimit(Schedule):
-    """Takes so many bytes a second, with a second's worth at once.
+    """Limits the rate, by a token bucket that holds a second's worth.
 
     Args:
-        rate: How many. [byte/s]
+        rate: The bytes that may be read. [byte/s]
     """
 
     def __init__(self, rate: int) -> None:
-        self._rate, self._left, self._at = rate, float(rate), float("-inf")
+        self._rate, self._tokens, self._filled_at = rate, float(rate), float("-inf")
 
-    def grant(self, now: float, stream: LiveStream) -> int:
-        """Return what has gathered by *now*."""
-        gathered = self._left + (now - self._at) * self._rate
-        self._left, self._at = min(gathered, float(self._rate)), now
-        return int(self._left)
+    def allowance(self, now: float, stream: StreamState) -> int:
+        """Return the tokens in the bucket."""
+        filled = self._tokens + (now - self._filled_at) * self._rate
+        self._tokens, self._filled_at = min(filled, float(self._rate)), now
+        return int(self._tokens)
 
-    def took(self, size: int) -> None:
-        """Take *size* off what has gathered; a record that is longer is paid for afterwards."""
-        self._left -= size
+    def consume(self, size: int) -> None:
+        """Take *size* tokens; after a record that is longer than the bucket there is a debt."""
+        self._tokens -= size
 
 
 class StateAware(Schedule):
-    """Takes while nobody writes: between the visits of a telescope.
+    """Reads while nobody writes: between the visits of a telescope.
 
     Args:
-        quiet: Nobody has written for so long. [s]
-        longest: What waits for so long is taken all the same. [s]
+        quiet: Time without a write after which it reads. [s]
+        max_wait: Time after which waiting records are read all the same. [s]
     """
 
-    watches = True
+    needs_lag = True
 
-    def __init__(self, quiet: float = 1.0, longest: float = 120.0) -> None:
-        self._quiet, self._longest = quiet, longest
+    def __init__(self, quiet: float = 1.0, max_wait: float = 120.0) -> None:
+        self._quiet, self._max_wait = quiet, max_wait
 
-    def grant(self, now: float, stream: LiveStream) -> int:
-        """Return all, or nothing."""
-        late = stream.waiting is not None and now - stream.waiting > self._longest
-        return UNBOUNDED if late or now - stream.moved >= self._quiet else 0
+    def allowance(self, now: float, stream: StreamState) -> int:
+        """Return `UNBOUNDED` or 0."""
+        late = stream.lag_since is not None and now - stream.lag_since > self._max_wait
+        return UNBOUNDED if late or now - stream.last_write >= self._quiet else 0
 
 
 class InOrder(Schedule):
-    """Takes one partition after the other, each until nothing of it waits: long runs, few files."""
+    """Reads one partition after the other, each until it has no lag: long runs, few files."""
 
-    watches = True
+    needs_lag = True
 
     def __init__(self) -> None:
         self._current: TopicPartition | None = None
 
-    def turn(self, behind: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
-        """Return the partition whose turn it is; the next one in order when it has nothing left."""
-        if self._current is None or not behind.get(self._current):
-            ordered = [one for one in sorted(behind) if behind[one]]
+    def partitions(self, lags: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
+        """Return the current partition; the next one in order when it has no lag."""
+        if self._current is None or not lags.get(self._current):
+            ordered = [one for one in sorted(lags) if lags[one]]
             later = [one for one in ordered if self._current is None or one > self._current]
             self._current = next(iter(later or ordered), self._current)
-        return [one for one in behind if one == self._current] or [*behind]
+        return [one for one in lags if one == self._current] or [*lags]
 
 
 SCHEDULES: Mapping[str, Callable[[int], Schedule]] = {

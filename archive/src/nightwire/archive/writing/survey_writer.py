@@ -1,8 +1,8 @@
-"""Records of one survey into its three tables, each row once.
+"""The writer of one survey's three tables, each row once.
 
-Whole records come first: their table is the truth, and its position is the archive's.  Columns are
-made of it, and the index of columns; where a process died between them, or one was deleted, it is
-caught up from what is kept, not from Kafka, which may have forgotten it.
+Whole records come first: their table is the truth, and its position is the archive's.  `alerts` is
+derived from it, and `index` from `alerts`; where a process died between them, or a table was
+deleted, it is caught up from these, not from Kafka, which may have deleted the records.
 """
 
 import logging
@@ -16,169 +16,163 @@ from nightwire.archive.storage import (
     ALERTS,
     INDEX,
     PACKETS,
-    KeptSchemas,
-    Place,
-    Span,
+    OffsetRange,
+    SchemaStore,
     StorageError,
+    Store,
     Table,
     WholeRecord,
     next_offsets,
     record_rows,
     records_in,
 )
-from nightwire.archive.writing.columns import CANONICAL, OURS, alert_rows, fitted, index_rows, scalar_paths
+from nightwire.archive.writing.columns import CANONICAL, COMMON, alert_rows, conform, index_rows, scalar_paths
 from nightwire.core.kafka import TopicPartition
-from nightwire.schemas import (
-    AlertDecoder,
-    AlertTable,
-    Codec,
-    RegistryAwayError,
-    SchemaError,
-    wire,
-)
+from nightwire.schemas import AlertDecoder, AlertTable, Codec, RegistryAwayError, SchemaError, wire
 from nightwire.schemas import survey as survey_called
 from nightwire.schemas.topics import alerts as topic_of
 
 log = logging.getLogger("nightwire.archive")
 
-CHUNK = 2000
-"""Whole records that are caught up at once."""
-CHUNK_ROWS = 100_000
-"""Rows of columns that are caught up at once: some 20 MB."""
+BATCH_RECORDS = 2000
+"""Whole records of a commit that catches up."""
+BATCH_ROWS = 100_000
+"""Rows of `alerts` whose index is caught up by one commit: some 20 MB."""
 
 
 class Codecs(Protocol):
-    """What is needed of a registry."""
+    """The part of a schema registry that a writer needs."""
 
     def codec(self, schema_id: int) -> Codec:
         """Return the codec of a schema id."""
 
 
 @dataclass(frozen=True)
-class Written:
-    """What became of records.
+class WriteResult:
+    """The outcome of a write.
 
     Attributes:
-        spans: For each partition, its position before and after.
+        ranges: Each partition's position before and after.
         records: The records, in order.
-        faults: Those that are no alerts, by their index, and why.
+        faults: Why a record is no alert, by its index in *records*.
     """
 
-    spans: Mapping[TopicPartition, Span]
+    ranges: Mapping[TopicPartition, OffsetRange]
     records: Sequence[WholeRecord]
     faults: Mapping[int, str] = field(default_factory=dict)
 
 
 class SurveyWriter:
-    """Writes one survey.
+    """Writes the records of one survey.
 
     Args:
-        place: Of the archive.
+        store: The archive's.
         survey: Its name.
-        registry: Knows the schemas of what comes.
+        registry: That of the records' schemas.
     """
 
-    def __init__(self, place: Place, survey: str, registry: Codecs) -> None:
+    def __init__(self, store: Store, survey: str, registry: Codecs) -> None:
         self.topic = topic_of(survey)
         self._survey, self._registry = survey_called(survey), registry
-        self._schemas = KeptSchemas(place)
+        self._schemas = SchemaStore(store)
         self.packets, self.index, self.alerts = (
-            Table(place, survey, kind) for kind in (PACKETS, INDEX, ALERTS)
+            Table(store, survey, layout) for layout in (PACKETS, INDEX, ALERTS)
         )
-        self._paths: dict[int, Sequence[str]] = {}
-        self._contained: tuple[dict[str, Any], Sequence[str]] | None = None
+        self._schema_paths: dict[int, Sequence[str]] = {}
+        self._container_paths: tuple[dict[str, Any], Sequence[str]] | None = None
 
     def position(self, number: int) -> int | None:
-        """Return the next offset to archive of a partition, after all tables are level.
+        """Return the next offset of a partition to archive, after all tables are caught up.
 
         Raises:
             StorageError: The store does not answer.
         """
         source = (self.topic, number)
         end = self.packets.position(source)
-        for table in (self.alerts, self.index):  # which is made of it
+        for table in (self.alerts, self.index):  # in the order of derivation
             begin = table.position(source)
             if end is not None and begin != end:
                 self._catch_up(table, source, begin, end)
         return end
 
-    def write(self, records: Sequence[WholeRecord], begins: Mapping[TopicPartition, int | None]) -> Written:
+    def write(
+        self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
+    ) -> WriteResult:
         """Add *records* to all tables.
 
         Args:
             records: In the order of their offsets, for each partition.
-            begins: The position of each partition.
+            positions: Each partition's next offset to archive.
 
         Raises:
-            RegistryAwayError: Nobody can be asked for a schema; nothing was written.
-            FencedError: Another process archives the same.
-            StorageError: There is no room; what was not written is caught up later.
+            RegistryAwayError: The registry does not answer; nothing was written.
+            FencedError: Another process archives the same partition.
+            StorageError: There is no room; the missing tables are caught up later.
         """
-        ids = {one.schema_id for one in records} - {None}
+        ids = {one.schema_id for one in records if one.schema_id is not None}
         try:
-            self._schemas.keep([one for one in ids if one is not None], self._registry.codec)
+            self._schemas.add(ids, self._registry.codec)
         except OSError as error:
             raise StorageError(f"{self.packets.uri}: the schema was not kept: {error}") from error
-        spans = {one: (begins[one], end) for one, end in next_offsets(records).items()}
+        ranges = {one: (positions[one], end) for one, end in next_offsets(records).items()}
         whole = record_rows(records)
         rows, faults = self._rows(records, whole)
-        self.packets.append(whole, spans)
-        self.index.append(index_rows(rows), spans)
-        self.alerts.append(fitted(rows, self.alerts.schema), spans)
-        return Written(spans, records, faults)
+        self.packets.append(whole, ranges)
+        self.index.append(index_rows(rows), ranges)
+        self.alerts.append(conform(rows, self.alerts.schema), ranges)
+        return WriteResult(ranges, records, faults)
 
     def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
         log.warning("%s: %s[%d] is caught up from %s to %d", table.uri, *source, begin, end)
-        made = self._indexed if table is self.index else self._decoded
-        for rows, upto in made(source[1], begin or 0, end):
-            table.append(rows, {source: (begin, upto)})
-            begin = upto
+        batches = self._index_batches if table is self.index else self._alert_batches
+        for rows, position in batches(source[1], begin or 0, end):
+            table.append(rows, {source: (begin, position)})
+            begin = position
         if begin != end:
             if table is self.alerts:
                 log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
             none, _ = self._rows([], record_rows([]))
-            empty = index_rows(none) if table is self.index else fitted(none, table.schema)
+            empty = index_rows(none) if table is self.index else conform(none, table.schema)
             table.append(empty, {source: (begin, end)})
 
-    def _decoded(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
-        """Yield the columns of the whole records that are kept, and the offset after them."""
-        for records, alerts, _ in self._kept(number, begin, end):
-            yield fitted(alerts, self.alerts.schema), records[-1].offset + 1
+    def _alert_batches(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
+        """Yield rows of `alerts` from the kept records, and the offset after them."""
+        for records, alerts, _ in self._kept_records(number, begin, end):
+            yield conform(alerts, self.alerts.schema), records[-1].offset + 1
 
-    def _indexed(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
-        """Yield the index of the alerts whose columns are kept, and the offset after it."""
-        for rows in self.alerts.between(number, begin, end, CHUNK_ROWS, OURS):
+    def _index_batches(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
+        """Yield rows of `index` from those of `alerts`, and the offset after them."""
+        for rows in self.alerts.read_range(number, begin, end, BATCH_ROWS, COMMON):
             yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
     def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
-        """Yield the kept records of a range of offsets that are no alerts, and why not."""
-        for records, _, faults in self._kept(number, begin, end):
-            for at, reason in faults.items():
-                yield records[at], reason
+        """Yield the kept records of a range of offsets that are no alerts, each with the reason."""
+        for records, _, faults in self._kept_records(number, begin, end):
+            for n, reason in faults.items():
+                yield records[n], reason
 
-    def _kept(
+    def _kept_records(
         self, number: int, begin: int, end: int
     ) -> Iterator[tuple[list[WholeRecord], Any, dict[int, str]]]:
-        """Yield the records that are kept of a range of offsets, and what `_rows` says of them."""
-        for rows in self.packets.between(number, begin, end, CHUNK):
+        """Yield the kept records of a range of offsets, with the results of `_rows`."""
+        for rows in self.packets.read_range(number, begin, end, BATCH_RECORDS):
             records = list(records_in(self.topic, rows))
             yield records, *self._rows(records, rows)
 
     def _rows(self, records: Sequence[WholeRecord], whole: Any) -> tuple[Any, dict[int, str]]:
-        """Return the rows of the alerts in *records*, and why others are none."""
+        """Return the rows of the alerts in *records*, and by index why a record is no alert."""
         values = [one.value or b"" for one in records]
-        fields = self._fields(values)
-        columns = AlertDecoder(self._registry).columns(values, fields, missing_ok=True)
+        columns = AlertDecoder(self._registry).columns(values, self._column_paths(values), missing_ok=True)
         for error in columns.faults.values():
             if isinstance(error, RegistryAwayError):
                 raise error
-        places = whole.select(["partition", "offset", "timestamp", "schema_id"])
-        places = places.take(pa.array(list(columns.rows), pa.int64()))
-        rows = alert_rows(columns.batch, self._survey, places)
-        return rows, {at: str(error) for at, error in columns.faults.items()}
+        origins = whole.select(["partition", "offset", "timestamp", "schema_id"])
+        origins = origins.take(pa.array(list(columns.rows), pa.int64()))
+        rows = alert_rows(columns.batch, self._survey, origins)
+        return rows, {n: str(error) for n, error in columns.faults.items()}
 
-    def _fields(self, values: Sequence[bytes]) -> list[str]:
-        """Return the fields that are columns, of all schemas of *values*."""
+    def _column_paths(self, values: Sequence[bytes]) -> list[str]:
+        """Return the paths of the fields that are columns, of all schemas of *values*."""
         found = dict.fromkeys(AlertTable.fields(CANONICAL, self._survey))
         for value in values:
             found |= dict.fromkeys(self._paths_of(value))
@@ -188,17 +182,17 @@ class SurveyWriter:
         try:
             if wire.is_container(value):
                 return self._paths_in_container(next(wire.read_container(value)).schema)
-            name, _ = wire.unframe(value)
-            if name not in self._paths:
-                self._paths[name] = scalar_paths(self._registry.codec(name))
+            schema_id, _ = wire.unframe(value)
+            if schema_id not in self._schema_paths:
+                self._schema_paths[schema_id] = scalar_paths(self._registry.codec(schema_id))
         except RegistryAwayError:
             raise
         except (SchemaError, StopIteration):  # a dead letter, as decoding it says
             return ()
-        return self._paths[name]
+        return self._schema_paths[schema_id]
 
     def _paths_in_container(self, schema: dict[str, Any]) -> Sequence[str]:
-        """Return the columns of a container's schema; those of the same text share one."""
-        if self._contained is None or self._contained[0] is not schema:
-            self._contained = schema, scalar_paths(Codec(schema))
-        return self._contained[1]
+        """Return the column paths of a container's schema; that of the last one is cached."""
+        if self._container_paths is None or self._container_paths[0] is not schema:
+            self._container_paths = schema, scalar_paths(Codec(schema))
+        return self._container_paths[1]

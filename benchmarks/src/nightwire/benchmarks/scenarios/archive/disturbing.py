@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.archive.storage import PACKETS, Place, Table
+from nightwire.archive.storage import PACKETS, Store, Table
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.model.sample import Figures, Kind
@@ -55,9 +55,9 @@ class Disturbing(Experiment):
         """Send visits; return percentiles of the delays. [ms]"""
         if kind is Kind.BASELINE:
             return self._through(VISITS)
-        with self._archive() as place:
+        with self._archive() as store:
             figures = self._through(VISITS)
-            self._await_archived(place)
+            self._await_archived(store)
         return figures
 
     def _through(self, visits: int) -> Figures:
@@ -69,19 +69,19 @@ class Disturbing(Experiment):
         return percentiles(f"live_{self._schedule}", delays)
 
     @contextmanager
-    def _archive(self) -> Iterator[Place]:
-        """Yield the place of an archive that is at work; what came before it need not keep."""
+    def _archive(self) -> Iterator[Store]:
+        """Yield the store of an archive that is at work; what came before it need not keep."""
         self._forget()
-        place, page = Place(self._context.folder / f"archive-{secrets.token_hex(4)}"), free_port()
-        words = ["archive", "serve", "--bootstrap", self._cluster.bootstrap, "--archive", place.url]
+        store, page = Store(self._context.folder / f"archive-{secrets.token_hex(4)}"), free_port()
+        words = ["archive", "serve", "--bootstrap", self._cluster.bootstrap, "--archive", store.url]
         words += ["--schedule", self._schedule, "--rate", RATE, "--every", "2s", "--batch", "16MB"]
         words += ["--port", str(free_port()), "--metrics-port", str(page)]
         with Child(nightwire(*words), self._context.folder / "archive.log") as child:
             self._context.role(child.process.pid, "archive")
             child.await_health(page)
             self._stream.send([0.0] * FIRST)
-            self._await_archived(place)
-            yield place
+            self._await_archived(store)
+            yield store
 
     def _forget(self) -> None:
         """Let Kafka delete what other runs wrote."""
@@ -90,8 +90,8 @@ class Disturbing(Experiment):
         for done in kafka.delete_records(ends).values():
             done.result(PATIENCE)
 
-    def _await_archived(self, place: Place) -> None:
-        deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)
+    def _await_archived(self, store: Store) -> None:
+        deadline, table = time.monotonic() + PATIENCE, Table(store, "sim", PACKETS)
         while any((table.position((TOPIC, part)) or 0) < end for part, end in self._stream.ends.items()):
             if time.monotonic() > deadline:
                 raise RunError(f"not archived within {PATIENCE:g} s")

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nightwire.archive.storage import ALERTS, INDEX, Place, Table
-from nightwire.archive.writing import OURS, healpix, index_rows
+from nightwire.archive.storage import ALERTS, INDEX, Store, Table
+from nightwire.archive.writing import COMMON, healpix, index_rows
 
 NIGHTS = 10
 PER_OBJECT = 20
@@ -26,8 +26,8 @@ OWN = ("apFlux", "apFluxErr", "reliability", "extendedness", "x", "y", "snr", "p
 
 def fill(folder: Path, count: int, seed: int = 1) -> None:
     """Make an archive of *count* rows in *folder*, and compact it."""
-    place = Place(folder)
-    alerts, index = (Table(place, "sim", kind) for kind in (ALERTS, INDEX))
+    store = Store(folder)
+    alerts, index = (Table(store, "sim", layout) for layout in (ALERTS, INDEX))
     begin: int | None = None
     for rows in chunks(count, seed):
         span = {SOURCE: (begin, (begin or 0) + len(rows))}
@@ -77,4 +77,4 @@ def rows_of(rng: Any, numbers: Any, count: int, ra: Any, dec: Any) -> Any:
         "schema_id": pa.array(np.full(n, 100_100)),
     }
     own = pa.StructArray.from_arrays([pa.array(rng.normal(size=n)) for _ in OWN], list(OWN))
-    return pa.table({name: columns[name] for name in OURS} | {"diaSource": own})
+    return pa.table({name: columns[name] for name in COMMON} | {"diaSource": own})

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TypeVar
 
-from nightwire.archive.storage import PACKETS, Place, Table
+from nightwire.archive.storage import PACKETS, Store, Table
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, nightwire
@@ -52,14 +52,14 @@ class Stamping(Experiment):
         ensure_topics(kafka, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
         stream = PlainStream(self._context, self._cluster, ALERTS)
         stream.send([0.0] * ALERTS)
-        place = Place(self._context.folder / "archive-stamps")
+        store = Store(self._context.folder / "archive-stamps")
         self._directory = self._serve("directory")
         self._archive = self._serve(
-            "archive", "--archive", place.url, "--every", "1s", "--schedule", "constant"
+            "archive", "--archive", store.url, "--every", "1s", "--schedule", "constant"
         )
         self._places = [((TOPIC, part), at) for part, end in stream.ends.items() for at in range(end)]
         self._ids = [SIM.view(one).id for one in make_pool(ALERTS)]
-        self._await_archived(place, stream.ends)
+        self._await_archived(store, stream.ends)
 
     def tear_down(self) -> None:
         """End the servers."""
@@ -95,8 +95,8 @@ class Stamping(Experiment):
         child.await_health(page)
         return port
 
-    def _await_archived(self, place: Place, ends: dict[int, int]) -> None:
-        deadline, table = time.monotonic() + PATIENCE, Table(place, "sim", PACKETS)
+    def _await_archived(self, store: Store, ends: dict[int, int]) -> None:
+        deadline, table = time.monotonic() + PATIENCE, Table(store, "sim", PACKETS)
         while any((table.position((TOPIC, part)) or 0) < end for part, end in ends.items()):
             if time.monotonic() > deadline:
                 raise RunError(f"not archived within {PATIENCE:g} s")

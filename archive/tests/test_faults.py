@@ -1,4 +1,4 @@
-"""What ought not to be, and is: each is said, and neither stops the archive nor harms it."""
+"""Faults: each is named, and none stops the archive or harms it."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -6,22 +6,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
+from deltalake import DeltaTable
 
 from archive.tests.conftest import NOON, Known, alert, message, put, record, writer
-from archive.tests.test_serving import answering
-from nightwire.archive import Archive, QuestionError
+from archive.tests.test_http_api import answering
+from nightwire.archive import Archive, QueryError
 from nightwire.archive.commands import archive
-from nightwire.archive.storage import Place, StorageError, record_of
-from nightwire.archive.upkeep import Retention, Upkeep
+from nightwire.archive.maintenance import Maintenance, Retention
+from nightwire.archive.storage import StorageError, Store, record_of
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.wire import frame
 
 
 def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
-    path = Path(archived.place.url) / "sim" / "written.csv"
+    path = Path(archived.store.url) / "sim" / "written.csv"
     for words in ("EXPLAIN ANALYZE", "EXPLAIN (ANALYZE)", "explain /* */ analyze", "EXPLAIN"):
-        with pytest.raises(QuestionError, match="nothing is written here"):
+        with pytest.raises(QueryError, match="nothing is written here"):
             archived.query(f"{words} COPY (SELECT 1) TO '{path}'")
     assert not path.exists()
 
@@ -42,15 +43,15 @@ def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -
         (row,) = found.query("SELECT timestamp FROM sim WHERE id = '1'").to_pylist()
         assert row["timestamp"].isoformat() == "9999-12-31T00:00:00+00:00"
         assert found.whole(1) == [record_of(said)]
-        assert found.of("sim").first_since(0, NOON + 1) == 0
-        assert found.of("sim").first_since(0, NOON * 10**4) is None
+        assert found.tables("sim").first_since(0, NOON + 1) == 0
+        assert found.tables("sim").first_since(0, NOON * 10**4) is None
 
 
 def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
     """The nights went, and their month is still there; or the columns are being written."""
     tables = writer(tmp_path)
     put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
-    tables.alerts.forget("2025-11-22", timedelta(hours=24))
+    tables.alerts.expire("2025-11-22", timedelta(hours=24))
     with Archive(tmp_path) as found:
         assert found.get(2, columns="*").column("id").to_pylist() == ["2"]
         assert len(found.get(1, columns=["id", "diaSource.psfFlux"])) == 0
@@ -58,10 +59,27 @@ def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path
         assert (near.column("id").to_pylist(), len(near.column("distance"))) == (["2"], 1)
 
 
+def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
+    """A DELETE within a file writes the rest anew, with Arrow's string_view and binary_view."""
+    tables = writer(tmp_path)
+    put(tables, *(record(n) for n in range(3)))
+    for kind in ("packets", "index", "alerts"):
+        DeltaTable(str(tmp_path / "sim" / kind)).delete("offset = 1")
+    for n in range(3, 7):
+        put(tables, record(n))
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    for joins in (True, False):
+        with Archive(tmp_path) as found:
+            assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
+            assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
+            assert [*found.tables("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
+        assert (maintenance.run(min_files=2) > 0, maintenance.failed) == (joins, [])
+
+
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     tables = writer(tmp_path)
     put(tables, record(0))
-    tables.packets.forget("2030-01-01", timedelta(hours=24))
+    tables.packets.expire("2030-01-01", timedelta(hours=24))
     with Archive(tmp_path) as found, answering(found, KafkaAccess({})) as http:
         answer = http.get("/sim/alerts/1", params={"as": "avro"})
         assert (answer.status_code, "no longer kept" in answer.text) == (404, True), answer.text
@@ -78,16 +96,19 @@ def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tm
     for number in range(3):
         put(tables := writer(tmp_path), record(number))
     next((tmp_path / "sim" / "alerts").rglob("*.parquet")).unlink()
-    upkeep = Upkeep(Place(tmp_path), Retention())
-    assert upkeep.run(least=2) > 0
-    assert (upkeep.done, [why.split(": ")[0] for why in upkeep.failed]) == (0.0, [tables.alerts.uri])
-    assert upkeep.said.startswith(
-        f"upkeep: not all tables were seen to yet\nupkeep: {tables.alerts.uri}: StorageError: "
+    maintenance = Maintenance(Store(tmp_path), Retention())
+    assert maintenance.run(min_files=2) > 0
+    assert (maintenance.done, [why.split(": ")[0] for why in maintenance.failed]) == (
+        0.0,
+        [tables.alerts.uri],
+    )
+    assert maintenance.report.startswith(
+        f"maintenance: no complete run yet\nmaintenance: {tables.alerts.uri}: StorageError: "
     )
     shown = CliRunner().invoke(archive, ["compact", "--archive", str(tmp_path)])
     assert (shown.exit_code, tables.alerts.uri in shown.output) == (1, True), shown.output
     with pytest.raises(StorageError, match=tables.alerts.uri):
-        [*tables.alerts.between(0, 0, 3, 10)]
+        [*tables.alerts.read_range(0, 0, 3, 10)]
     (tmp_path / "sim" / "alerts" / "_delta_log" / f"{3:020d}.json").write_text("damaged")
     with pytest.raises(StorageError, match=tables.alerts.uri):
         tables.alerts.count(0, 0, 3)

@@ -1,4 +1,4 @@
-"""SQL over the archive's files: DuckDB, which may read them, nothing else, and write nothing."""
+"""SQL over the archive's files, by a DuckDB that can read these alone, and write nothing."""
 
 import os
 import threading
@@ -8,35 +8,35 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from nightwire.archive.storage import ArchiveError, Place, StorageError
+from nightwire.archive.storage import ArchiveError, StorageError, Store
 
-READS = frozenset({duckdb.StatementType.SELECT})
-"""Statements that are answered; no EXPLAIN: with ANALYZE it does what it explains, even a COPY."""
-BATCH = 2048
-"""Rows of an answer that are looked at together."""
-LIMIT = 60.0
-"""Longest time for a question. [s]"""
-
-
-class QuestionError(ArchiveError):
-    """SQL that cannot be answered: it names what is wrong, and where."""
+ANSWERED = frozenset({duckdb.StatementType.SELECT})
+"""Statements that are answered; not EXPLAIN: with ANALYZE it runs what it explains, even a COPY."""
+BATCH_ROWS = 2048
+"""Rows of an answer between two looks at its size."""
+TIMEOUT = 60.0
+"""Longest time for a query. [s]"""
 
 
-class Engine:
+class QueryError(ArchiveError):
+    """A query that cannot be answered; the message names what is wrong, and where."""
+
+
+class SqlEngine:
     """Answers SQL.
 
     Args:
-        place: Of the archive.
-        memory: What one question may use. (DuckDB's words, ``4GB``)
+        store: The archive's.
+        memory: Most memory of one query, as DuckDB writes it: ``4GB``.
     """
 
-    def __init__(self, place: Place, memory: str = "4GB") -> None:
+    def __init__(self, store: Store, memory: str = "4GB") -> None:
         self._connection = duckdb.connect(
             config={"memory_limit": memory, "threads": str(os.cpu_count() or 1), "temp_directory": ""}
         )
-        if place.is_remote:
-            self._connection.register_filesystem(place.files)
-        folder = place.url.replace("'", "''")
+        if store.is_remote:
+            self._connection.register_filesystem(store.filesystem)
+        folder = store.url.replace("'", "''")
         for setting in (
             "parquet_metadata_cache = true",
             "python_scan_all_frames = false",
@@ -49,8 +49,8 @@ class Engine:
         self._lock = threading.Lock()
         self.views: dict[str, str] = {}
 
-    def define(self, view: str, rows: str) -> None:
-        """Let *view* be *rows*, a `source`.
+    def define_view(self, view: str, rows: str) -> None:
+        """Define *view* as *rows*, a `parquet_source`, or redefine it.
 
         Raises:
             StorageError: A file is not there, or damaged, or the store does not answer.
@@ -62,89 +62,89 @@ class Engine:
                 raise StorageError(f"{view}: {error}") from error
             self.views = self.views | {view: rows}
 
-    def rows(self, sql: str) -> Any:
-        """Return the answer to a question of ours, an Arrow table.
+    def run(self, sql: str) -> Any:
+        """Return the answer to a query of ours, an Arrow table.
 
         Raises:
-            QuestionError: There is no column that somebody wants.
+            QueryError: A column does not exist.
             StorageError: A file is not there, or damaged, or the store does not answer.
         """
         with self._connection.cursor() as cursor:
             try:
                 return cursor.sql(sql).to_arrow_table()
             except duckdb.BinderException as error:
-                raise QuestionError(str(error)) from error
+                raise QueryError(str(error)) from error
             except duckdb.Error as error:
                 raise StorageError(str(error)) from error
 
     def answer(
-        self, sql: str, *, most: int | None = None, limit: float = LIMIT, most_bytes: int | None = None
+        self, sql: str, *, max_rows: int | None = None, timeout: float = TIMEOUT, max_bytes: int | None = None
     ) -> Any:
-        """Return the answer to somebody's question, an Arrow table.
+        """Return the answer to a user's query, an Arrow table.
 
         Args:
             sql: One SELECT.
-            most: Most rows; None for all.
-            limit: Longest time. [s]
-            most_bytes: Most that the rows take in memory; None for any. [byte]
+            max_rows: Most rows; None for all.
+            timeout: Longest time. [s]
+            max_bytes: Most that the rows take in memory; None for any. [byte]
 
         Raises:
-            QuestionError: It is another statement, wrong, writes, or takes too long or much.
+            QueryError: It is no SELECT, wrong, writes, or takes too much time or memory.
             StorageError: A file is not there, or the store does not answer.
         """
         try:
             statements = self._connection.extract_statements(sql)
         except duckdb.Error as error:
-            raise QuestionError(str(error)) from error
-        if len(statements) != 1 or statements[0].type not in READS:
+            raise QueryError(str(error)) from error
+        if len(statements) != 1 or statements[0].type not in ANSWERED:
             kinds = ", ".join(one.type.name for one in statements) or "nothing"
-            raise QuestionError(
+            raise QueryError(
                 f"{sql.strip()[:80]!r} is {kinds}: one SELECT is answered, nothing is written here"
             )
         with self._connection.cursor() as cursor:
-            timer = threading.Timer(limit, cursor.interrupt)
+            timer = threading.Timer(timeout, cursor.interrupt)
             timer.start()
             try:
                 cursor.execute("BEGIN TRANSACTION READ ONLY")
                 found = cursor.sql(sql)
-                chosen = found if most is None else found.limit(most)
-                return _gathered(chosen.to_arrow_reader(BATCH), most_bytes)
+                chosen = found if max_rows is None else found.limit(max_rows)
+                return _collect(chosen.to_arrow_reader(BATCH_ROWS), max_bytes)
             except duckdb.InterruptException as error:
-                raise too_late(limit) from error
+                raise timeout_error(timeout) from error
             except duckdb.IOException as error:
                 raise StorageError(str(error)) from error
             except (duckdb.Error, pa.ArrowException) as error:
-                raise QuestionError(str(error)) from error
+                raise QueryError(str(error)) from error
             finally:
                 timer.cancel()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         self._connection.close()
 
 
-def too_late(limit: float) -> QuestionError:
-    """Return what is said of a question that takes longer than *limit*. [s]"""
-    return QuestionError(
-        f"no answer within {limit:g} s: bound it by night or _healpix_29, or ask for fewer rows"
+def timeout_error(timeout: float) -> QueryError:
+    """Return the error for a query that takes longer than *timeout*. [s]"""
+    return QueryError(
+        f"no answer within {timeout:g} s: bound it by night or _healpix_29, or ask for fewer rows"
     )
 
 
-def _gathered(batches: Any, most_bytes: int | None) -> Any:
+def _collect(batches: Any, max_bytes: int | None) -> Any:
     """Return the rows of *batches* as a table."""
     found, size = [], 0
     for batch in batches:
         found.append(batch)
         size += batch.nbytes
-        if most_bytes is not None and size > most_bytes:
-            raise QuestionError(
-                f"the answer has more than {most_bytes >> 20} MiB: ask for fewer columns, or fewer rows "
+        if max_bytes is not None and size > max_bytes:
+            raise QueryError(
+                f"the answer has more than {max_bytes >> 20} MiB: ask for fewer columns, or fewer rows "
                 "(WHERE, LIMIT, limit=)"
             )
     return pa.Table.from_batches(found, batches.schema)
 
 
-def source(files: Sequence[str], hive: str) -> str:
-    """Return what SQL reads *files* from; *hive*: names and types of their folders' columns."""
+def parquet_source(files: Sequence[str], hive: str) -> str:
+    """Return the SQL that reads *files*; *hive*: names and types of their partition columns."""
     names = ", ".join("'" + one.replace("'", "''") + "'" for one in files)
     return f"read_parquet([{names}], union_by_name = true, hive_partitioning = true, hive_types = {{{hive}}})"

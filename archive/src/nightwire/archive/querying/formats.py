@@ -1,4 +1,4 @@
-"""Answers as others read them: JSON, CSV, Parquet, Arrow, VOTable; whole alerts as Avro."""
+"""The formats of answers: JSON, CSV, Parquet, Arrow, VOTable; whole alerts as Avro."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from nightwire.archive.asking.engine import QuestionError
+from nightwire.archive.querying.sql_engine import QueryError
 from nightwire.archive.storage import WholeRecord
 from nightwire.schemas import Decoded
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, escaped or not."""
-ABOUT: Mapping[str, tuple[str | None, str | None, str]] = {
+COLUMN_METADATA: Mapping[str, tuple[str | None, str | None, str]] = {
     "id": (None, "ID_MAIN", "The survey's id of the alert"),
     "object_id": (None, "meta.id", "The survey's id of the object"),
     "solar_system_id": (None, "meta.id", "The survey's id of the solar-system object"),
@@ -42,20 +42,20 @@ ABOUT: Mapping[str, tuple[str | None, str | None, str]] = {
 
 def as_json(table: Any) -> bytes:
     """Return rows as a JSON array of objects; numbers that are not finite become null."""
-    rows = [{name: _plain(value) for name, value in row.items()} for row in table.to_pylist()]
+    rows = [{name: _json(value) for name, value in row.items()} for row in table.to_pylist()]
     return json.dumps(rows, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
 
-def _plain(value: Any) -> Any:
+def _json(value: Any) -> Any:
     match value:
         case float():
             return value if math.isfinite(value) else None
         case datetime() | date():
             return value.isoformat()
         case dict():
-            return {name: _plain(one) for name, one in value.items()}
+            return {name: _json(one) for name, one in value.items()}
         case list():
-            return [_plain(one) for one in value]
+            return [_json(one) for one in value]
         case bytes():
             return value.hex()
         case None | int() | str():
@@ -64,9 +64,9 @@ def _plain(value: Any) -> Any:
 
 
 def as_csv(table: Any) -> bytes:
-    """Return rows as CSV, records within them as columns of their own."""
+    """Return rows as CSV, the fields of structs as columns."""
     out = io.BytesIO()
-    csv.write_csv(flat(table), out)
+    csv.write_csv(flatten(table), out)
     return out.getvalue()
 
 
@@ -78,7 +78,7 @@ def as_parquet(table: Any) -> bytes:
 
 
 def as_arrow(table: Any) -> bytes:
-    """Return rows as a stream of Arrow."""
+    """Return rows as an Arrow IPC stream."""
     out = io.BytesIO()
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
@@ -90,13 +90,13 @@ def as_votable(table: Any) -> bytes:
     from astropy.io.votable import from_table
     from astropy.table import Table
 
-    table = flat(table)
+    table = flatten(table)
     columns = [_column(name, table.column(name)) for name in table.schema.names]
     return _xml(from_table(Table(columns)))
 
 
 def votable_error(why: str) -> bytes:
-    """Return a VOTable that says why there is no answer, as Simple Cone Search wants it."""
+    """Return a VOTable with the error *why*, as Simple Cone Search wants it."""
     from astropy.io.votable.tree import Info, Resource, VOTableFile
 
     document = VOTableFile()
@@ -114,7 +114,7 @@ def _xml(document: "VOTableFile") -> bytes:
 def _column(name: str, values: Any) -> Any:
     from astropy.table import MaskedColumn
 
-    unit, ucd, text = ABOUT.get(name, (None, None, ""))
+    unit, ucd, text = COLUMN_METADATA.get(name, (None, None, ""))
     about = {"name": name, "unit": unit, "description": text or None, "meta": {"ucd": ucd} if ucd else {}}
     kind = values.type
     mask = [not one.is_valid for one in values]
@@ -122,45 +122,45 @@ def _column(name: str, values: Any) -> Any:
         empty: Any = False if pa.types.is_boolean(kind) else 0
         plain = values.fill_null(empty).combine_chunks()
         return MaskedColumn(plain.to_numpy(zero_copy_only=False), mask=mask, **about)
-    texts = ["" if one is None else NOT_XML.sub("\ufffd", str(_plain(one))) for one in values.to_pylist()]
+    texts = ["" if one is None else NOT_XML.sub("\ufffd", str(_json(one))) for one in values.to_pylist()]
     return MaskedColumn(texts, dtype=object if texts else "U1", **about)
 
 
-def flat(table: Any) -> Any:
-    """Return *table* with the fields of records as columns, ``diaSource.psfFlux``."""
+def flatten(table: Any) -> Any:
+    """Return *table* with the fields of structs as columns, ``diaSource.psfFlux``."""
     while any(pa.types.is_struct(one.type) for one in table.schema):
         table = table.flatten()
     return table
 
 
-def _refusing(form: str, make: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """Return *make*, which says so where *form* cannot hold what somebody selected."""
+def _checked(name: str, encode: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """Return *encode*, with a QueryError where the format *name* cannot hold the answer."""
 
-    def made(table: Any) -> bytes:
+    def encode_checked(table: Any) -> bytes:
         try:
-            return make(table)
+            return encode(table)
         except (pa.ArrowException, KeyError, OverflowError) as error:
-            raise QuestionError(f"{form} cannot hold this answer: {error}; ask for another form") from error
+            raise QueryError(f"{name} cannot hold this answer: {error}; ask for another form") from error
 
-    return made
+    return encode_checked
 
 
-FORMS: Mapping[str, tuple[str, Callable[[Any], bytes]]] = {
-    "json": ("application/json", _refusing("json", as_json)),
-    "csv": ("text/csv", _refusing("csv", as_csv)),
-    "parquet": ("application/vnd.apache.parquet", _refusing("parquet", as_parquet)),
-    "arrow": ("application/vnd.apache.arrow.stream", _refusing("arrow", as_arrow)),
-    "votable": ("application/x-votable+xml", _refusing("votable", as_votable)),
+FORMATS: Mapping[str, tuple[str, Callable[[Any], bytes]]] = {
+    "json": ("application/json", _checked("json", as_json)),
+    "csv": ("text/csv", _checked("csv", as_csv)),
+    "parquet": ("application/vnd.apache.parquet", _checked("parquet", as_parquet)),
+    "arrow": ("application/vnd.apache.arrow.stream", _checked("arrow", as_arrow)),
+    "votable": ("application/x-votable+xml", _checked("votable", as_votable)),
 }
-"""Media type of each form, and what makes it of a table."""
+"""The media type of each format, and its encoder of tables."""
 
 
 def containers(records: Iterable[WholeRecord], decode: Callable[[WholeRecord], Decoded]) -> dict[str, bytes]:
-    """Return whole alerts in Avro containers, one for each schema, their bodies unchanged.
+    """Return Avro containers of whole alerts by schema, the alerts' bodies unchanged.
 
     Args:
         records: Whole alerts.
-        decode: Tells a record's schema and body.
+        decode: Returns a record's schema and body.
     """
     made: dict[str, bytearray] = {}
     syncs: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Questions by id, object, place and SQL, and the forms of answers."""
+"""Queries by id, object, cone and SQL, and the formats of answers."""
 
 import io
 import json
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from archive.tests.conftest import alert
-from nightwire.archive import Archive, ArchiveError, QuestionError
-from nightwire.archive.asking import FORMS, columns_in, containers, votable_error
-from nightwire.archive.asking.bounds import Bounds
-from nightwire.archive.asking.cone import Cone, joined
-from nightwire.archive.asking.light_curve import merged
+from nightwire.archive import Archive, ArchiveError, QueryError
+from nightwire.archive.querying import FORMATS, containers, parse_columns, votable_error
+from nightwire.archive.querying.cone import Cone, merge_ranges
+from nightwire.archive.querying.light_curve import merge
+from nightwire.archive.querying.min_max import MinMax
 from nightwire.archive.writing.columns import healpix
 from nightwire.schemas.wire import read_container
 
@@ -78,8 +78,8 @@ _DEGREE = units.deg
 
 
 def test_ranges_are_joined_at_the_smallest_gaps() -> None:
-    assert joined([(0, 1), (2, 3), (10, 11), (100, 101)], 2) == [(0, 11), (100, 101)]
-    assert joined([(0, 1), (2, 3)], 32) == [(0, 3)]
+    assert merge_ranges([(0, 1), (2, 3), (10, 11), (100, 101)], 2) == [(0, 11), (100, 101)]
+    assert merge_ranges([(0, 1), (2, 3)], 32) == [(0, 3)]
 
 
 @pytest.mark.parametrize(
@@ -114,17 +114,17 @@ def test_ranges_are_joined_at_the_smallest_gaps() -> None:
     ],
 )
 def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why: str) -> None:
-    link = Path(archived.place.url, "sim", "link")
+    link = Path(archived.store.url, "sim", "link")
     link.unlink(missing_ok=True)
     link.symlink_to("/etc/passwd")
-    with pytest.raises(QuestionError, match=why):
-        archived.query(sql.replace("{folder}", archived.place.url))
+    with pytest.raises(QueryError, match=why):
+        archived.query(sql.replace("{folder}", archived.store.url))
     assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
 
 
 def test_a_question_that_takes_too_long_is_ended(archived: Archive) -> None:
-    with pytest.raises(QuestionError, match="no answer within"):
-        archived.query("SELECT count(*) FROM range(1000000000) a, range(1000) b", limit=0.2)
+    with pytest.raises(QueryError, match="no answer within"):
+        archived.query("SELECT count(*) FROM range(1000000000) a, range(1000) b", timeout=0.2)
 
 
 def test_what_is_no_cone_is_named(archived: Archive) -> None:
@@ -138,12 +138,12 @@ def test_what_is_no_cone_is_named(archived: Archive) -> None:
             archived.cone(*map(float, at))
     with pytest.raises(ArchiveError, match="no alerts of 'lsst'; there are: sim"):
         archived.get(1, "lsst")
-    with pytest.raises(QuestionError, match="no column"):
-        columns_in("id, (SELECT 1)")
+    with pytest.raises(QueryError, match="no column"):
+        parse_columns("id, (SELECT 1)")
 
 
 def test_other_columns_come_from_the_wide_table(archived: Archive) -> None:
-    columns = columns_in("id,diaSource.psfFluxErr")
+    columns = parse_columns("id,diaSource.psfFluxErr")
     (row,) = archived.get(42, columns=columns).to_pylist()
     assert (row["id"], round(row["psfFluxErr"], 1)) == ("42", 363.1)
     found = archived.cone(11, -20.25, 0.1, columns=columns)
@@ -162,30 +162,30 @@ def test_a_light_curve_has_each_point_once(archived: Archive) -> None:
         "dec": [0, 0],
     }
     other = one | {"mjd_tai": [2.0, 3.0], "band": ["r", "r"], "flux": [6.0, 7.0]}
-    assert merged([one, other]).column("flux").to_pylist() == [4.0, 6.0, 7.0]
-    assert len(merged([])) == 0
-    assert len(merged([one | {"mjd_tai": [float("nan"), 1.0]}])) == 1
+    assert merge([one, other]).column("flux").to_pylist() == [4.0, 6.0, 7.0]
+    assert len(merge([])) == 0
+    assert len(merge([one | {"mjd_tai": [float("nan"), 1.0]}])) == 1
 
 
 def test_answers_come_in_all_forms(archived: Archive) -> None:
-    found = archived.get(42, columns=columns_in("id,ra,diaSource,timestamp"))
-    made = {name: make(found) for name, (_, make) in FORMS.items()}
+    found = archived.get(42, columns=parse_columns("id,ra,diaSource,timestamp"))
+    made = {name: make(found) for name, (_, make) in FORMATS.items()}
     assert json.loads(made["json"])[0]["diaSource"]["band"] == "r"
     assert b"diaSource.band" in made["csv"]
     assert parquet.read_table(io.BytesIO(made["parquet"])).equals(found)
     assert pa.ipc.open_stream(made["arrow"]).read_all().equals(found)
-    table = parse_single_table(io.BytesIO(FORMS["votable"][1](archived.get(42))))
+    table = parse_single_table(io.BytesIO(FORMATS["votable"][1](archived.get(42))))
     assert (table.get_field_by_id_or_name("ra").unit, table.get_field_by_id_or_name("ra").ucd) == (
         "deg",
         "POS_EQ_RA_MAIN",
     )
     assert table.to_table()["id"][0] == "42"
-    assert len(parse_single_table(io.BytesIO(FORMS["votable"][1](archived.get("none")))).array) == 0
+    assert len(parse_single_table(io.BytesIO(FORMATS["votable"][1](archived.get("none")))).array) == 0
     assert b'name="Error"' in votable_error("no \0 RA")
 
 
 def test_records_are_found_by_offset_and_by_time(archived: Archive) -> None:
-    tables = archived.of("sim")
+    tables = archived.tables("sim")
     assert [one.offset for one in tables.records(0, 95, 105)] == [*range(95, 105)]
     from archive.tests.conftest import NOON
 
@@ -196,12 +196,12 @@ def test_records_are_found_by_offset_and_by_time(archived: Archive) -> None:
 
 def test_parts_that_can_hold_a_value_are_found_and_those_of_which_nothing_is_known() -> None:
     large = 1 << 61  # floats would not tell it from the next
-    numbers = Bounds(pa.array([5, None, large + 1, 2]), pa.array([9, 7, large + 1, None]))
-    assert numbers.within(6, 6).tolist() == [True, True, False, True]
-    assert numbers.within(large, large).tolist() == [False, True, False, True]
-    assert numbers.within(None, 4).tolist() == [False, True, False, True]
-    assert numbers.within(10, None).tolist() == [False, True, True, True]
-    words = Bounds(pa.array(["a", None]), pa.array(["b", "z"]))
-    assert words.within("c", "c").tolist() == [False, True]
+    numbers = MinMax(pa.array([5, None, large + 1, 2]), pa.array([9, 7, large + 1, None]))
+    assert numbers.may_contain(6, 6).tolist() == [True, True, False, True]
+    assert numbers.may_contain(large, large).tolist() == [False, True, False, True]
+    assert numbers.may_contain(None, 4).tolist() == [False, True, False, True]
+    assert numbers.may_contain(10, None).tolist() == [False, True, True, True]
+    words = MinMax(pa.array(["a", None]), pa.array(["b", "z"]))
+    assert words.may_contain("c", "c").tolist() == [False, True]
     times = pa.array([0, 5], pa.timestamp("us", tz="UTC"))
-    assert Bounds(times, times).within(times[1], None).tolist() == [False, True]
+    assert MinMax(times, times).may_contain(times[1], None).tolist() == [False, True]

@@ -1,4 +1,4 @@
-"""Where an archive lies: a folder, or a bucket of an S3-like store, named by one URL."""
+"""The folder, or the bucket of an S3-like store, that holds an archive; named by one URL."""
 
 import json
 import os
@@ -19,16 +19,16 @@ class StorageError(ArchiveError):
     """The disk is full, or the store does not answer: nothing was committed, ask again later."""
 
 
-class Place:
-    """A folder, or a prefix in a bucket.
+class Store:
+    """A folder on a disk, or a prefix in a bucket, with its fsspec file system.
 
     Args:
-        url: A path, or ``s3://BUCKET/PREFIX``; who may is said by ``AWS_ACCESS_KEY_ID``,
+        url: A path, or ``s3://BUCKET/PREFIX``; credentials are ``AWS_ACCESS_KEY_ID``,
             ``AWS_SECRET_ACCESS_KEY``, ``AWS_REGION`` and, for a store that is not Amazon's,
             ``AWS_ENDPOINT_URL``.
 
     Raises:
-        ArchiveError: It is neither.
+        ArchiveError: The URL is neither.
     """
 
     def __init__(self, url: str | Path) -> None:
@@ -43,14 +43,14 @@ class Place:
         return self.url
 
     @property
-    def options(self) -> dict[str, str]:
-        """What the library of Delta tables is told beside the environment."""
+    def storage_options(self) -> dict[str, str]:
+        """Storage options of delta-rs beyond the environment's."""
         plain = os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
         return {"AWS_ALLOW_HTTP": "true"} if self.is_remote and plain else {}
 
     @cached_property
-    def files(self) -> Any:
-        """The file system, as fsspec has it; paths are below `root`."""
+    def filesystem(self) -> Any:
+        """The fsspec file system; the archive's paths begin with `root`."""
         import fsspec
 
         if not self.is_remote:
@@ -59,23 +59,23 @@ class Place:
         from pyarrow.fs import S3FileSystem
 
         endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
-        where = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme} if endpoint.netloc else {}
+        options = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme} if endpoint.netloc else {}
         # short files go by one put
-        return ArrowFSWrapper(S3FileSystem(allow_delayed_open=True, **where))
+        return ArrowFSWrapper(S3FileSystem(allow_delayed_open=True, **options))
 
     @property
     def root(self) -> str:
-        """The path of the archive in `files`."""
+        """The path of the archive in `filesystem`."""
         return self.url.removeprefix("s3://")
 
     def folders(self) -> list[str]:
-        """Return the names of the folders in the archive, sorted.
+        """Return the names of the archive's top folders, sorted.
 
         Raises:
             StorageError: The store does not answer.
         """
         try:
-            found = self.files.ls(self.root, detail=True)
+            found = self.filesystem.ls(self.root, detail=True)
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -84,30 +84,30 @@ class Place:
         return sorted(names)
 
     def read_json(self, name: str) -> Any:
-        """Return what is in the file *name*; None where there is none.
+        """Return the content of the JSON file *name*; None where there is none.
 
         Raises:
-            StorageError: It is damaged.
+            StorageError: The file is damaged.
             OSError: The store does not answer.
         """
         try:
-            return json.loads(self.files.cat_file(f"{self.root}/{name}"))
+            return json.loads(self.filesystem.cat_file(f"{self.root}/{name}"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise StorageError(f"{self}/{name} is damaged, remove it: {error}") from error
 
-    def write_json(self, name: str, found: Mapping[str, Any]) -> None:
-        """Put *found* into the file *name*, whole or not at all.
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Write *content* as the JSON file *name*, atomically.
 
         Raises:
             OSError: The disk is full, or the store refuses.
         """
-        path, text = f"{self.root}/{name}", json.dumps(found, sort_keys=True).encode()
+        path, text = f"{self.root}/{name}", json.dumps(content, sort_keys=True).encode()
         if self.is_remote:
-            self.files.pipe_file(path, text)
+            self.filesystem.pipe_file(path, text)
             return
-        self.files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        beside = Path(f"{path}.{os.getpid()}")
-        beside.write_bytes(text)
-        beside.replace(path)
+        self.filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+        temporary = Path(f"{path}.{os.getpid()}")
+        temporary.write_bytes(text)
+        temporary.replace(path)

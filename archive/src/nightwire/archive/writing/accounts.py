@@ -1,36 +1,36 @@
-"""The accounts of the archive, and its dead letters."""
+"""The offset accounts of the stage `archive`, and its dead letters."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from nightwire.archive.storage import WholeRecord
-from nightwire.archive.writing.survey_writer import SurveyWriter, Written
+from nightwire.archive.writing.survey_writer import SurveyWriter, WriteResult
 from nightwire.core.accounting import Account, OffsetAccounts, send_to_dead_letters, write_account
 from nightwire.core.kafka import TopicPartition, Writer
 
 STAGE = "archive"
 
 
-class Ledger:
-    """Counts what was archived, from the rows themselves where a process died before it could.
+class ArchiveAccounts:
+    """Counts archived records, from the rows themselves where a process died before it could.
 
     Args:
         writer: Writes to Kafka.
-        accounts: Those that are known.
+        accounts: Those of earlier processes.
     """
 
     def __init__(self, writer: Writer, accounts: Iterable[Account]) -> None:
         self._writer, self._accounts = writer, OffsetAccounts(STAGE, accounts)
-        self.archived = self.dead = 0
+        self.archived = self.dead_lettered = 0
 
-    def begin(self, source: TopicPartition, tables: SurveyWriter, position: int | None, start: int) -> None:
-        """Bring the account of *source* to where its rows end, and go on at *start*.
+    def resume(self, source: TopicPartition, tables: SurveyWriter, position: int | None, start: int) -> None:
+        """Count the archived records of a partition that are not counted yet, and go on at *start*.
 
         Args:
             source: The partition.
-            tables: That hold it.
-            position: Where its rows end; None for none.
-            start: Where reading goes on; later than *position* where Kafka has forgotten some.
+            tables: Those of its survey.
+            position: Its next offset to archive; None where it was never archived.
+            start: The next offset to read; later than *position* where Kafka has deleted some.
 
         Raises:
             DeliveryError: Kafka does not take the accounts.
@@ -45,35 +45,35 @@ class Ledger:
             for record, reason in (
                 tables.unreadable(source[1], counted or 0, position) if read > delivered else ()
             ):
-                self._bury(record, reason)
+                self._send_to_dead_letters(record, reason)
         if position is None or start > position:
             self._accounts.begin(source, start)
         self._write()
 
-    def note(self, written: Written) -> None:
-        """Count what was written, and send what is no alert to the dead letters.
+    def count(self, written: WriteResult) -> None:
+        """Count written records, and send those that are no alerts to the dead letters.
 
         Raises:
             DeliveryError: Kafka does not take them.
         """
         read, dead = Counter(one.source for one in written.records), Counter[TopicPartition]()
-        for at, reason in written.faults.items():
-            self._bury(written.records[at], reason)
-            dead[written.records[at].source] += 1
-        for source, (_, end) in written.spans.items():
+        for n, reason in written.faults.items():
+            self._send_to_dead_letters(written.records[n], reason)
+            dead[written.records[n].source] += 1
+        for source, (_, end) in written.ranges.items():
             count, bad = read[source], dead[source]
             self._accounts.count(source, end - 1, count, delivered=count - bad, dead_lettered=bad)
         self.archived += read.total()
-        self.dead += dead.total()
+        self.dead_lettered += dead.total()
         self._write()
 
-    def _bury(self, one: WholeRecord, reason: str) -> None:
+    def _send_to_dead_letters(self, one: WholeRecord, reason: str) -> None:
         headers = [(name, value or b"") for name, value in one.headers]
         send_to_dead_letters(
             self._writer,
             one.value or b"",
             stage=STAGE,
-            source=one.place,
+            source=one.origin,
             reason=reason,
             key=one.key,
             headers=headers,

@@ -15,13 +15,13 @@ from nightwire.archive.storage import ArchiveError
 from nightwire.core.catalogues import separations
 
 ORDER = 29
-MOST_RANGES = 32
-"""Ranges that are looked through one by one; of more, the nearest are joined."""
-FINENESS = 2
-"""The smallest pixels are so many orders finer than the radius."""
+MAX_RANGES = 32
+"""Most ranges of a search: of more, the nearest are merged."""
+EXTRA_ORDERS = 2
+"""Orders by which the smallest pixels are finer than the radius."""
 
-LARGEST = 90.0
-"""Of a larger radius the whole sky is looked through: cdshealpix leaves out parts of it. [deg]"""
+MAX_RADIUS = 90.0
+"""A larger cone is searched as the whole sky: cdshealpix leaves out parts of it. [deg]"""
 
 Range = tuple[int, int]
 """The first pixel, and the last."""
@@ -37,7 +37,7 @@ class Cone:
         radius: Its radius. [deg]
 
     Raises:
-        ArchiveError: One is none; it is named.
+        ArchiveError: A number is out of range; it is named.
     """
 
     ra: float
@@ -64,21 +64,21 @@ class Cone:
 
     @property
     def ranges(self) -> list[Range]:
-        """Ranges of pixels, in order, that hold all of it, and a little more."""
-        if self.radius > LARGEST:
+        """Ranges of pixels, in order, that cover the cone, and a little more."""
+        if self.radius > MAX_RADIUS:
             return [(0, 12 * 4**ORDER - 1)]
-        depth = min(ORDER - 2, max(0, math.ceil(math.log2(58.6 / max(self.radius, 1e-6))) + FINENESS))
-        at = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
-        pixels, depths, _ = cone_search(*at, self.radius * units.deg, depth, depth_delta=2)
+        depth = min(ORDER - 2, max(0, math.ceil(math.log2(58.6 / max(self.radius, 1e-6))) + EXTRA_ORDERS))
+        centre = Longitude(self.ra % 360.0, units.deg), Latitude(self.dec, units.deg)
+        pixels, depths, _ = cone_search(*centre, self.radius * units.deg, depth, depth_delta=2)
         found = [
             (int(pixel) << shift, ((int(pixel) + 1) << shift) - 1)
             for pixel, shift in zip(pixels, (2 * (ORDER - int(one)) for one in depths), strict=True)
         ]
-        return joined(sorted(found), MOST_RANGES)
+        return merge_ranges(sorted(found), MAX_RANGES)
 
 
-def joined(ranges: list[Range], most: int) -> list[Range]:
-    """Return at most so many ranges that hold *ranges*, in order; small gaps are closed."""
+def merge_ranges(ranges: list[Range], most: int) -> list[Range]:
+    """Return at most *most* ranges that cover *ranges*, in order; the smallest gaps are closed."""
     gaps = sorted((later[0] - one[1] for one, later in pairwise(ranges)), reverse=True)
     widest = max(1, gaps[most - 1] if len(gaps) >= most else 1)
     made: list[Range] = []

@@ -20,9 +20,9 @@ from astropy.io.votable import parse, parse_single_table
 from prometheus_client import CollectorRegistry, Counter
 
 from archive.tests.conftest import CODEC, alert, put, record, writer
-from nightwire.archive import Archive, serving
-from nightwire.archive.asking.survey_tables import SurveyTables
-from nightwire.archive.serving import application
+from nightwire.archive import Archive, http_api
+from nightwire.archive.http_api import application
+from nightwire.archive.querying.survey_tables import SurveyTables
 from nightwire.archive.storage import records_in
 from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID
@@ -102,7 +102,11 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page ends where it is long enough, and says where to go on; four are made at once."""
-    page, let_in, now, most, came = SurveyTables.page, serving._check_reader, *(list[int]() for _ in range(3))
+    page, let_in, now, most, came = (
+        SurveyTables.page,
+        http_api._check_access,
+        *(list[int]() for _ in range(3)),
+    )
 
     async def counted(*given: Any) -> None:
         await let_in(*given)
@@ -115,8 +119,8 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
         now.pop()
         return page(*given)
 
-    monkeypatch.setattr(serving, "PAGE_BYTES", 1)
-    monkeypatch.setattr(serving, "_check_reader", counted)
+    monkeypatch.setattr(http_api, "PAGE_BYTES", 1)
+    monkeypatch.setattr(http_api, "_check_access", counted)
     monkeypatch.setattr(SurveyTables, "page", held)
 
     def ask(begin: int) -> list[int]:
@@ -181,22 +185,22 @@ def test_what_cannot_be_answered_is_refused_by_name(
 @pytest.mark.parametrize(
     ("bound", "value", "path", "why"),
     [
-        ("MOST_LOOKED", 200, "/sim/cone?ra=11&dec=0&radius=180", "ask for a smaller radius"),
-        ("LIMIT", 0.5, "/query?sql=SELECT length(repeat('x', 3000000000))", "no answer within 0.5 s"),
+        ("MAX_CONE_ROWS", 200, "/sim/cone?ra=11&dec=0&radius=180", "ask for a smaller radius"),
+        ("SQL_TIMEOUT", 0.5, "/query?sql=SELECT length(repeat('x', 3000000000))", "no answer within 0.5 s"),
     ],
 )
 def test_what_would_take_too_much_is_refused(
     http: httpx.Client, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, path: str, why: str
 ) -> None:
     """The whole sky is not read into memory; what hears no interrupt is killed."""
-    monkeypatch.setattr(f"nightwire.archive.serving.{bound}", value)
+    monkeypatch.setattr(f"nightwire.archive.http_api.{bound}", value)
     answer = http.get(path)
     assert (answer.status_code, why in answer.text) == (400, True), answer.text
 
 
 def test_who_finds_others_asking_is_told_so(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nightwire.archive.serving.LIMIT", 1.0)
-    monkeypatch.setattr("nightwire.archive.asking.questions.PATIENCE", 0.0)
+    monkeypatch.setattr("nightwire.archive.http_api.SQL_TIMEOUT", 1.0)
+    monkeypatch.setattr("nightwire.archive.querying.query_workers.QUEUE_TIMEOUT", 0.0)
     slow = "/query?sql=SELECT count(*) FROM range(1000000000) a, range(1000) b"
     with ThreadPoolExecutor(3) as pool:
         found = list(pool.map(lambda _: http.get(slow).status_code, range(3)))

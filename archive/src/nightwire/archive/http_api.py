@@ -1,4 +1,4 @@
-"""The archive over HTTP, in pages: by id, object, cone and SQL; whole records; cone search."""
+"""The HTTP API: alerts by id, object, cone and SQL, in pages; whole records; IVOA's cone search."""
 
 import asyncio
 import math
@@ -15,39 +15,39 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from nightwire.archive.asking import FORMS, Archive, BusyError, columns_in, containers, votable_error
+from nightwire.archive.querying import FORMATS, Archive, BusyError, containers, parse_columns, votable_error
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
 from nightwire.schemas import survey as survey_called
 from nightwire.schemas.serving import KafkaAccess, RefusedError, asking, hung_up, may, object_of, refusal
 from nightwire.schemas.topics import alerts
 
-PAGE = 1000
-"""Rows of a page, where nobody asks for more. [row]"""
-MOST = 50_000
-"""Most rows of a page. [row]"""
-MOST_RECORDS = 500
-"""Most whole records at once."""
+PAGE_ROWS = 1000
+"""Rows of a page, unless more are asked for."""
+MAX_PAGE_ROWS = 50_000
+"""Most rows of a page."""
+MAX_RECORDS = 500
+"""Most whole records of an answer."""
 PAGE_BYTES = 4 << 20
 """Size at which a page of whole records ends. [byte]"""
-WHOLE_AT_ONCE = 4
-"""Answers with whole records that are made at the same time; others wait."""
-MOST_BYTES = 64 << 20
-"""Most that an answer to SQL takes in memory. [byte]"""
-MOST_LOOKED = 2_000_000
-"""Most rows that a cone is chosen of: of the index, 0.5 GB."""
+CONCURRENT_WHOLE = 4
+"""Most answers with whole records that are made at the same time; others wait."""
+SQL_BYTES = 64 << 20
+"""Most memory that an answer to SQL takes. [byte]"""
+MAX_CONE_ROWS = 2_000_000
+"""Most index rows that a cone search reads: 0.5 GB."""
 MAX_BODY = 64 << 10
-"""Longest request. [byte]"""
-LIMIT = 30.0
-"""Longest time for a question in SQL. [s]"""
+"""Longest body of a request. [byte]"""
+SQL_TIMEOUT = 30.0
+"""Longest time for a query in SQL. [s]"""
 
-Answer = Callable[[Archive, Request], Any]
-"""Answers a request in a thread of its own: with a table, or a response."""
+Handler = Callable[[Archive, Request], Any]
+"""Answers a request, in a thread of its own, with a table or a response."""
 
 
 def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Starlette:
     """Return the HTTP API of *archive* as an ASGI application; *answered* counts its requests."""
-    answers: Mapping[str, Answer] = {
+    handlers: Mapping[str, Handler] = {
         "/surveys": surveys,
         "/{survey}/alerts/{id}": partial(alerts_of, Archive.get),
         "/{survey}/alerts/{id}/stamps/{stamp}": stamp,
@@ -58,8 +58,8 @@ def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Sta
         "/{survey}/records/{partition:int}": records,
         "/{survey}/records/{partition:int}/first": first_since,
     }
-    serve = partial(_respond, archive, access, answered, asyncio.Semaphore(WHOLE_AT_ONCE))
-    routes = [Route(path, partial(serve, answer)) for path, answer in answers.items()]
+    serve = partial(_respond, archive, access, answered, asyncio.Semaphore(CONCURRENT_WHOLE))
+    routes = [Route(path, partial(serve, handler)) for path, handler in handlers.items()]
     routes.insert(0, Route("/query", partial(serve, query), methods=["GET", "POST"]))
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
 
@@ -68,19 +68,19 @@ async def _respond(
     archive: Archive,
     access: KafkaAccess,
     answered: Counter,
-    turns: asyncio.Semaphore,
-    answer: Answer,
+    whole_slots: asyncio.Semaphore,
+    handler: Handler,
     http: Request,
 ) -> Response:
     try:
         named = http.path_params.get("survey")
         whose = [named] if named else await run_in_threadpool(lambda: archive.surveys)
-        await _check_reader(access, http, whose)
+        await _check_access(access, http, whose)
         if http.method == "POST":
-            http.state.said = await object_of(http, MAX_BODY)
-        is_whole = answer is records or http.query_params.get("as") == "avro"
-        async with turns if is_whole else nullcontext():
-            response = await run_in_threadpool(_answered, archive, answer, http)
+            http.state.body = await object_of(http, MAX_BODY)
+        is_whole = handler is records or http.query_params.get("as") == "avro"
+        async with whole_slots if is_whole else nullcontext():
+            response = await run_in_threadpool(_handle, archive, handler, http)
     except RefusedError as error:
         response = refusal(error.status, str(error))
     except (StorageError, BusyError, OSError) as error:
@@ -92,35 +92,35 @@ async def _respond(
     return response
 
 
-async def _check_reader(access: KafkaAccess, http: Request, surveys: Sequence[str]) -> None:
-    """Do nothing for who may read the alerts of all *surveys*, or where Kafka asks nobody.
+async def _check_access(access: KafkaAccess, http: Request, surveys: Sequence[str]) -> None:
+    """Check the caller's right to read the alerts of all *surveys*, unless Kafka has no passwords.
 
     Raises:
-        RefusedError: Nobody is named, the password is wrong, or there is no right.
+        RefusedError: The login is missing or wrong, or lacks the right.
     """
     if (login := asking(access, http)) is None:
         return
     if not surveys:
-        await may(access, login, AclOperation.DESCRIBE)  # who says a wrong password is told so here, too
+        await may(access, login, AclOperation.DESCRIBE)  # a wrong password is refused here, too
     for survey in surveys:
         if not await may(access, login, AclOperation.READ, alerts(survey)):
             raise RefusedError(403, f"{login.name} has no right to read {alerts(survey)}")
 
 
-def _answered(archive: Archive, answer: Answer, http: Request) -> Response:
-    found = answer(archive, http)
+def _handle(archive: Archive, handler: Handler, http: Request) -> Response:
+    found = handler(archive, http)
     return found if isinstance(found, Response) else _page(http, found)
 
 
 def surveys(archive: Archive, _http: Request) -> Response:
-    """Answer which surveys there are."""
+    """Answer with the names of the surveys."""
     return JSONResponse(archive.surveys)
 
 
 def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
     """Answer with the alerts of an id, or of an object; ``?as=avro``: whole, with their stamps."""
     survey, name = http.path_params["survey"], http.path_params["id"]
-    found = find(archive, name, survey, columns_in(http.query_params.get("columns")))
+    found = find(archive, name, survey, parse_columns(http.query_params.get("columns")))
     if not len(found):
         raise RefusedError(404, f"no alert of {name} is archived")
     if http.query_params.get("as") != "avro":
@@ -156,8 +156,8 @@ def light_curve(archive: Archive, http: Request) -> Any:
 def cone(archive: Archive, http: Request) -> Any:
     """Answer ``?ra=&dec=&radius=``. [deg]"""
     ra, dec, radius = (_number(http, name) for name in ("ra", "dec", "radius"))
-    columns = columns_in(http.query_params.get("columns"))
-    return archive.cone(ra, dec, radius, http.path_params["survey"], columns, most=MOST_LOOKED)
+    columns = parse_columns(http.query_params.get("columns"))
+    return archive.cone(ra, dec, radius, http.path_params["survey"], columns, max_rows=MAX_CONE_ROWS)
 
 
 def simple_cone_search(archive: Archive, http: Request) -> Response:
@@ -165,9 +165,9 @@ def simple_cone_search(archive: Archive, http: Request) -> Response:
     asked = {name.upper(): value for name, value in http.query_params.items()}
     try:
         ra, dec, radius = (float(asked[name]) for name in ("RA", "DEC", "SR"))
-        found = archive.cone(ra, dec, radius, http.path_params["survey"], most=MOST_LOOKED)
-        most = min(MOST, int(asked.get("MAXREC", PAGE)))
-        body = FORMS["votable"][1](found.slice(0, 0 if radius == 0 else max(0, most)))
+        found = archive.cone(ra, dec, radius, http.path_params["survey"], max_rows=MAX_CONE_ROWS)
+        most = min(MAX_PAGE_ROWS, int(asked.get("MAXREC", PAGE_ROWS)))
+        body = FORMATS["votable"][1](found.slice(0, 0 if radius == 0 else max(0, most)))
     except (KeyError, ValueError, ArchiveError) as error:
         why = f"no {error.args[0]}" if isinstance(error, KeyError) else str(error)
         body = votable_error(f"Error in the parameters: {why}")
@@ -176,11 +176,11 @@ def simple_cone_search(archive: Archive, http: Request) -> Response:
 
 def query(archive: Archive, http: Request) -> Any:
     """Answer ``{"sql": …}``, or ``?sql=…``."""
-    sql = getattr(http.state, "said", http.query_params).get("sql")
+    sql = getattr(http.state, "body", http.query_params).get("sql")
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
-    most = _whole_number(http, "start", 0) + _limit(http) + 1
-    return archive.query_apart(sql, most=most, limit=LIMIT, most_bytes=MOST_BYTES)
+    rows = _whole_number(http, "start", 0) + _limit(http) + 1
+    return archive.query_in_worker(sql, max_rows=rows, timeout=SQL_TIMEOUT, max_bytes=SQL_BYTES)
 
 
 def records(archive: Archive, http: Request) -> Response:
@@ -189,28 +189,28 @@ def records(archive: Archive, http: Request) -> Response:
     The header ``Next-Offset`` says where to go on: at *from* itself where the archive ends there.
     """
     begin, end = (_whole_number(http, name, 0) for name in ("from", "until"))
-    most = min(_whole_number(http, "limit", MOST_RECORDS), MOST_RECORDS)
-    tables, number = archive.of(http.path_params["survey"]), http.path_params["partition"]
+    most = min(_whole_number(http, "limit", MAX_RECORDS), MAX_RECORDS)
+    tables, number = archive.tables(http.path_params["survey"]), http.path_params["partition"]
     end = max(begin, min(end, begin + most, tables.position(number)))
     rows, after = tables.page(number, begin, end, PAGE_BYTES)
-    media_type, make = FORMS["arrow"]
+    media_type, make = FORMATS["arrow"]
     return Response(make(rows), media_type=media_type, headers={"Next-Offset": str(after)})
 
 
 def first_since(archive: Archive, http: Request) -> Response:
     """Answer ``?since=MS`` with the first offset that was written then or later, null for none."""
     since = _whole_number(http, "since", 0)
-    found = archive.of(http.path_params["survey"]).first_since(http.path_params["partition"], since)
+    found = archive.tables(http.path_params["survey"]).first_since(http.path_params["partition"], since)
     return JSONResponse({"offset": found})
 
 
 def _page(http: Request, found: Any) -> Response:
     """Answer with a page of *found*, in the form that is asked for."""
     form = http.query_params.get("as", "json")
-    if form not in FORMS:
+    if form not in FORMATS:
         whole = "; whole alerts (avro) are had by id and by object"
-        raise RefusedError(400, f"as={form}: there are {', '.join(FORMS)}{whole}")
-    media_type, make = FORMS[form]
+        raise RefusedError(400, f"as={form}: there are {', '.join(FORMATS)}{whole}")
+    media_type, make = FORMATS[form]
     return Response(make(_rows(http, found)), media_type=media_type, headers=_link(http, found))
 
 
@@ -219,8 +219,8 @@ def _rows(http: Request, found: Any) -> Any:
 
 
 def _limit(http: Request) -> int:
-    most = MOST_RECORDS if http.query_params.get("as") == "avro" else MOST
-    return min(_whole_number(http, "limit", PAGE), most)
+    most = MAX_RECORDS if http.query_params.get("as") == "avro" else MAX_PAGE_ROWS
+    return min(_whole_number(http, "limit", PAGE_ROWS), most)
 
 
 def _link(http: Request, found: Any) -> dict[str, str]:
