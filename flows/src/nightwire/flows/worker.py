@@ -20,7 +20,7 @@ from nightwire.flows.engine import (
     Bridge,
     PartRunner,
     Plan,
-    WayOut,
+    TerminalRunner,
     compile_part,
     drop_leftovers,
     made_by,
@@ -69,7 +69,7 @@ class WorkerSettings:
 
 Way = tuple[Flow, Stone]
 """A terminal, whose option ``survey`` says whose alerts come, and its flow."""
-Part = PartRunner | WayOut | Bridge
+Part = PartRunner | TerminalRunner | Bridge
 Place = str
 """A part of a flow: a worker's name or an empty one, or, behind a slash, a terminal."""
 
@@ -285,7 +285,11 @@ class Worker:
                 parts[place].start()
             elif isinstance(part, PartRunner) and isinstance(plan, Plan):
                 part.plan = plan
-            elif isinstance(part, WayOut | Bridge) and not isinstance(plan, Plan) and part.stone != plan[1]:
+            elif (
+                isinstance(part, TerminalRunner | Bridge)
+                and not isinstance(plan, Plan)
+                and part.stone != plan[1]
+            ):
                 part.stone = plan[1]
             log.info("flow %s: part %r", name, place)
 
@@ -295,7 +299,9 @@ class Worker:
             return PartRunner(kafka, self.asked.name, plan, takeover, self.asked.endpoints.archive)
         if plan[1].kind == "bridge":
             return Bridge(kafka, *plan, takeover)
-        return WayOut(kafka, *plan, limits=self.asked.limits, takeover=takeover, registry=self.registry)
+        return TerminalRunner(
+            kafka, *plan, limits=self.asked.limits, takeover=takeover, registry=self.registry
+        )
 
 
 def _drop_leftovers(*found: Any) -> None:
