@@ -26,7 +26,7 @@ from nightwire.flows.engine.part import (
     transactional,
 )
 from nightwire.flows.engine.past import still_there
-from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
 
@@ -40,7 +40,7 @@ CYCLE = "cycle"
 log = logging.getLogger("nightwire.flows")
 
 
-class Bridge(Restarting):
+class Bridge(RestartingThread):
     """Runs a bridge until it is told to leave.
 
     Args:
@@ -55,8 +55,8 @@ class Bridge(Restarting):
         self._kafka, self._takeover = bootstrap, takeover
         self._queue, self.stone = flow.queue(stone.name), stone
 
-    def session(self, worked: Callable[[], None]) -> None:
-        """Carry events until it is time to leave, or the bridge changes."""
+    def session(self, reset_backoff: Callable[[], None]) -> None:
+        """Copy events until `leaving` is set, or the bridge's options change."""
         stone = self.stone
         try:
             crossing = Crossing(self._kafka, self._queue, stone)
@@ -73,7 +73,7 @@ class Bridge(Restarting):
             while self.stone is stone and not self.leaving.is_set():
                 if messages := records(source.consume(BATCH, POLL)):
                     crossing.carry(source, messages)
-                    worked()
+                    reset_backoff()
                 self.problem = ""
         finally:
             source.close()

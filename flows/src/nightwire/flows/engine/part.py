@@ -34,7 +34,7 @@ from nightwire.core.kafka import (
 from nightwire.core.presence import ArchiveClient
 from nightwire.flows.engine.past import EXPIRED, Past
 from nightwire.flows.engine.plan import Plan, Written
-from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import ENDS
 from nightwire.schemas.topics import flow_state
 
@@ -53,7 +53,7 @@ REBALANCING = frozenset(
 """Errors that say that partitions come and go just now."""
 
 
-class PartRunner(Restarting):
+class PartRunner(RestartingThread):
     """Runs a part of a flow until it is told to leave.
 
     Args:
@@ -71,11 +71,11 @@ class PartRunner(Restarting):
         self._kafka, self.plan, self._takeover, self._archive = bootstrap, plan, takeover, archive
         self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
 
-    def session(self, worked: Callable[[], None]) -> None:
-        """Work until it is time to leave."""
+    def session(self, reset_backoff: Callable[[], None]) -> None:
+        """Run transactions until `leaving` is set."""
         past = Past(ArchiveClient(self._archive, login(self._kafka)) if self._archive else None)
         try:
-            Session(self._kafka, self._id, self, self._takeover, past).run(self.leaving, worked)
+            Session(self._kafka, self._id, self, self._takeover, past).run(self.leaving, reset_backoff)
         finally:
             past.close()
 
@@ -100,8 +100,8 @@ class Session:
         self._next: dict[TopicPartition, int] = {}
         self._joined = False
 
-    def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
-        """Work until *leave*; *worked* is called behind each batch."""
+    def run(self, leave: threading.Event, reset_backoff: Callable[[], None]) -> None:
+        """Work until *leave* is set; call *reset_backoff* after each transaction."""
         source = consumer(
             self._bootstrap,
             group=self._plan.flow.group,
@@ -118,7 +118,7 @@ class Session:
                 messages = self._batch(source)
                 if messages or self._starts:
                     self._transact(source, sink, messages)
-                    worked()
+                    reset_backoff()
                 elif self._joined:
                     self._part.problem = ""  # nothing waits for it here
         finally:

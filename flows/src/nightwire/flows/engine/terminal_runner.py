@@ -24,7 +24,7 @@ from nightwire.core.runtime import Backoff, LogLimiter, now_ms
 from nightwire.flows.engine.events import event_of
 from nightwire.flows.engine.part import accounts_of, go_on_in_queues, place, records
 from nightwire.flows.engine.past import still_there
-from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry
@@ -43,7 +43,7 @@ POLL = 0.05
 """Longest wait for events. [s]"""
 
 
-class TerminalRunner(Restarting):
+class TerminalRunner(RestartingThread):
     """The thread of one terminal.
 
     Args:
@@ -71,7 +71,7 @@ class TerminalRunner(Restarting):
         self.stone = stone
         self._limiter = LogLimiter()
 
-    def session(self, worked: Callable[[], None]) -> None:
+    def session(self, reset_backoff: Callable[[], None]) -> None:
         """Deliver events until `leaving` is set."""
         source = consumer(
             self._kafka,
@@ -88,7 +88,7 @@ class TerminalRunner(Restarting):
                 try:
                     while self.stone is stone and not self.leaving.is_set():
                         self._deliver_next(queue, terminal, stone)
-                        worked()
+                        reset_backoff()
                 finally:
                     terminal.close()
         finally:
