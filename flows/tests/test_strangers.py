@@ -116,7 +116,7 @@ def test_a_window_of_another_field_begins_anew() -> None:
     """What was kept by another object, or of another field, is none of it; else it goes on."""
 
     def kept(**options: Any) -> str:
-        return window(**options).kept_as
+        return window(**options).state_name
 
     assert kept() == kept(by="object_id", above=3) == kept(function="count") == "often"
     assert len({kept(), kept(by="band"), kept(value="snr"), kept(by="band", value="snr")}) == 4
@@ -143,7 +143,7 @@ def test_what_is_over_gets_a_tombstone_from_who_had_a_part_in_it() -> None:
     one.restore({key: value for key, value in first.state.items() if value} | {"6": first.state["5"] or b""})
     assert one.run([event(1, diaObjectId=5)]).state.keys() == {"5"}
     assert one.run([event(2, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys() == {"5", "7"}
-    assert (one.held.keys(), one.run([event(3, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys()) == (
+    assert (one.states.keys(), one.run([event(3, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys()) == (
         {"7"},
         {"7"},
     )
@@ -157,8 +157,8 @@ def test_what_is_too_much_is_let_go_and_counted(caplog: pytest.LogCaptureFixture
     elsewhere = json.dumps([False, [[59_999.9, 1.0, "a", "alerts.sim", 3, 0]]]).encode()
     one.restore({key: value for key, value in first.state.items() if value} | {"4": elsewhere})
     more = one.run([event(3, diaObjectId=7)])
-    assert ([key for key, value in more.state.items() if value is None], one.early) == (["6"], 1)
-    assert {*one.held} == {"5", "7"}
+    assert ([key for key, value in more.state.items() if value is None], one.evicted) == (["6"], 1)
+    assert {*one.states} == {"5", "7"}
     assert "keeps at most 2 objects and 64 MiB: 1 were let go early" in caplog.text
 
 
@@ -167,7 +167,7 @@ def test_what_is_too_long_together_is_let_go() -> None:
     one.run([event(0, diaObjectId=5), event(1, diaObjectId=6)])
     one.size += 1 << 20  # as if others were there
     assert [*one.run([event(2, diaObjectId=7)]).state.values()] == [None, None, None]
-    assert (one.size, one.early, one.held) == (1 << 20, 3, {})
+    assert (one.size, one.evicted, one.states) == (1 << 20, 3, {})
 
 
 WAYS = [([], False), (["A"], False), (["A", "B"], True), (["C", "A", "B", "C"], True), (["B", "C"], False)]
@@ -401,4 +401,4 @@ def test_what_another_kind_of_stone_kept_is_no_state() -> None:
     for stone, own, others in ((window(), windows, joins), (join(), joins, windows)):
         [(key, kept), [other]] = [*own.items(), others.values()]
         stone.restore({key: kept or b"", "a": other or b"", "b": b"[[], []]", "c": b"x", "d": b"[0, [[]]]"})
-        assert stone.held.keys() == {key}
+        assert stone.states.keys() == {key}

@@ -61,8 +61,8 @@ class WorkerMetrics(Collector):
             problem.add_metric([flow], bool(one.problem) or any(part.problem for part in parts))
             retries.add_metric([flow], sum(part.retries for part in parts))
             for part in parts:
-                for name, keeper in part.plan.keepers.items() if isinstance(part, PartRunner) else ():
-                    early.add_metric([flow, name], keeper.early)
+                for name, runner in part.plan.stateful.items() if isinstance(part, PartRunner) else ():
+                    early.add_metric([flow, name], runner.evicted)
         yield from (problem, retries, early)
 
 

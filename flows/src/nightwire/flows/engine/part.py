@@ -130,10 +130,10 @@ class Session:
         if (plan := self._part.plan) is self._plan:
             return
         before, self._plan = self._plan, plan
-        for name, keeper in plan.keepers.items():
-            if type(old := before.keepers.get(name)) is type(keeper) and old.kept_as == keeper.kept_as:
-                keeper.adopt(old)
-        if _kept_as(plan) - _kept_as(before):
+        for name, runner in plan.stateful.items():
+            if type(old := before.stateful.get(name)) is type(runner) and old.state_name == runner.state_name:
+                runner.adopt(old)
+        if _state_names(plan) - _state_names(before):
             self._restore()
         if plan.topics.keys() != before.topics.keys():
             self._subscribe(source)
@@ -220,10 +220,10 @@ class Session:
 
     def _restore(self) -> None:
         """Read what stones keep: another worker may have kept it until now."""
-        keepers = self._plan.keepers
-        if not keepers:
+        stateful = self._plan.stateful
+        if not stateful:
             return
-        state: dict[str, dict[str, bytes]] = {one.kept_as: {} for one in keepers.values()}
+        state: dict[str, dict[str, bytes]] = {one.state_name: {} for one in stateful.values()}
         for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
             stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
             if stone not in state:
@@ -232,8 +232,8 @@ class Session:
                 state[stone].pop(key, None)
             else:
                 state[stone][key] = value
-        for keeper in keepers.values():
-            keeper.restore(state[keeper.kept_as])
+        for runner in stateful.values():
+            runner.restore(state[runner.state_name])
 
     def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
         """Write what becomes of *messages*, and that they are read, as one."""
@@ -287,8 +287,8 @@ class Session:
         writer.serve(0)
 
 
-def _kept_as(plan: Plan) -> set[str]:
-    return {one.kept_as for one in plan.keepers.values()}
+def _state_names(plan: Plan) -> set[str]:
+    return {one.state_name for one in plan.stateful.values()}
 
 
 def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:

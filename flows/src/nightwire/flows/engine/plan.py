@@ -12,7 +12,7 @@ from nightwire.filters.language import Condition
 from nightwire.flows.engine.events import Event, Lacking, Outcome, Runner, distinct, event_of
 from nightwire.flows.engine.join import EVENT_SCHEMA as JOIN_SCHEMA
 from nightwire.flows.engine.join import JoinRunner
-from nightwire.flows.engine.keeping import Keeper
+from nightwire.flows.engine.keyed_state import StatefulRunner
 from nightwire.flows.engine.stones import Function, Keeping, Sorter, SplitRunner, TransformRunner, contained
 from nightwire.flows.engine.window import EVENT_SCHEMA as WINDOW_SCHEMA
 from nightwire.flows.engine.window import WindowRunner
@@ -115,8 +115,8 @@ class Plan:
         self, name: str, runner: Runner, events: list[Event], inbox: dict[str, list[Event]], written: Written
     ) -> None:
         outcome: Outcome = runner.run(events)
-        kept_as = self.keepers[name].kept_as if outcome.state else name
-        written.state |= {(kept_as, key): value for key, value in outcome.state.items()}
+        state_name = self.stateful[name].state_name if outcome.state else name
+        written.state |= {(state_name, key): value for key, value in outcome.state.items()}
         gone = {one.at for one in events} - {one.at for some in outcome.passed.values() for one in some}
         written.rejected |= dict.fromkeys(gone, name)
         for event, why in outcome.faults:
@@ -144,9 +144,9 @@ class Plan:
                         written.write(topic, event, once=len(one.inputs) > 1)
 
     @property
-    def keepers(self) -> Mapping[str, Keeper[Any]]:
+    def stateful(self) -> Mapping[str, StatefulRunner[Any]]:
         """Its stones that keep something, by name."""
-        return {name: one for name, one in self.runners.items() if isinstance(one, Keeper)}
+        return {name: one for name, one in self.runners.items() if isinstance(one, StatefulRunner)}
 
 
 def inside(flow: Flow, at: str) -> list[Stone]:

@@ -3,7 +3,7 @@
 from nightwire.flows.model.check import EventType, check, field_of, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
 from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, SAID, SAYS, compiled, computed
-from nightwire.flows.model.kinds import ALERTS, KEPT, KINDS, MOST_HELD, RETURNS, seconds
+from nightwire.flows.model.kinds import ALERTS, KINDS, MOST_ALERTS, RETURNS, STATE_LIMITS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [
@@ -12,13 +12,13 @@ __all__ = [
     "ELSE",
     "ENDS",
     "EVERY",
-    "KEPT",
     "KINDS",
-    "MOST_HELD",
+    "MOST_ALERTS",
     "PASSES",
     "RETURNS",
     "SAID",
     "SAYS",
+    "STATE_LIMITS",
     "Edge",
     "EventType",
     "Flow",

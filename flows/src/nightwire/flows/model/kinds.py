@@ -44,15 +44,12 @@ PATIENCE: Mapping[str, type] = {"give_up": str}
 FUNCTIONS = ("count", "mean", "min", "max", "sum")
 """What a window can compute."""
 NUMBER = (int, float)
-KEPT: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
-"""How many objects a window or a join keeps, and how much of them: by default, and at most.
-
-What was touched longest ago is let go.
-"""
-BOUNDS: Mapping[str, type] = dict.fromkeys(KEPT, int)
-MOST_HELD = 1000
-"""Most alerts that a window or a join holds of one object: the newest."""
-AT_MOST = {"most": MOST_HELD} | {name: most for name, (_, most) in KEPT.items()}
+STATE_LIMITS: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
+"""Limits of the state of a window or a join, by default and at most; least recently used go."""
+BOUNDS: Mapping[str, type] = dict.fromkeys(STATE_LIMITS, int)
+MOST_ALERTS = 1000
+"""Most alerts of one object in a window or a join: the newest are kept."""
+AT_MOST = {"most": MOST_ALERTS} | {name: most for name, (_, most) in STATE_LIMITS.items()}
 """The greatest values of options that count something; the least is 1."""
 
 KINDS: Mapping[str, Kind] = {
