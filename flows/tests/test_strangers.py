@@ -301,7 +301,7 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     kept: list[tuple[list[str], set[str] | None]] = []
     monkeypatch.setattr(
         worker_module,
-        "drop_leftovers",
+        "delete_orphaned_queues",
         lambda _kafka, flows, names, _: kept.append(([f.name for f in flows], names)),
     )
     clock = iter(range(0, 10**6, 31))

@@ -264,10 +264,10 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
 
 def _tell_of_waiting(kafka: str, text: str) -> None:
     """Say for which stones events wait that the flow in *text* no longer has."""
-    from nightwire.flows.engine import waiting
+    from nightwire.flows.engine import unread_counts
     from nightwire.flows.model import parse
 
-    for stone, count in waiting(kafka, parse(text)).items():
+    for stone, count in unread_counts(kafka, parse(text)).items():
         told = f"stone {stone} is no more, and up to {count:,} events wait for it: put it back and they go on"
         click.echo(f"{told}; after a day they are dead letters (`nightwire dead-letters`)", err=True)
 

@@ -22,7 +22,7 @@ from nightwire.flows.engine import (
     Plan,
     TerminalRunner,
     compile_part,
-    drop_leftovers,
+    delete_orphaned_queues,
     made_by,
     queues,
 )
@@ -193,7 +193,7 @@ class Worker:
             return self._flows.get(name, NONE)[1] == flows.get(name, NONE)[1]
 
         found = (self.asked.endpoints.kafka, readable(replace(one, paused=False) for one in done), names)
-        self._burial = threading.Thread(target=_drop_leftovers, args=(*found, is_still), daemon=True)
+        self._burial = threading.Thread(target=_delete_orphaned_queues, args=(*found, is_still), daemon=True)
         self._burial.start()
 
     def follow_rights(self) -> None:
@@ -304,9 +304,9 @@ class Worker:
         )
 
 
-def _drop_leftovers(*found: Any) -> None:
+def _delete_orphaned_queues(*found: Any) -> None:
     try:
-        drop_leftovers(*found)
+        delete_orphaned_queues(*found)
     except KafkaException as error:
         log.warning("queues that are left over stay: %s", error)
 

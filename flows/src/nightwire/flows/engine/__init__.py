@@ -1,7 +1,7 @@
 """Parts of flows at work: plans of stones, run by Kafka's transactions."""
 
 from nightwire.flows.engine.bridge import Bridge
-from nightwire.flows.engine.leftovers import drop_leftovers, purge, waiting
+from nightwire.flows.engine.orphaned_queues import delete_orphaned_queues, purge, unread_counts
 from nightwire.flows.engine.part import PartRunner
 from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
 from nightwire.flows.engine.terminal_runner import TerminalRunner
@@ -12,9 +12,9 @@ __all__ = [
     "Plan",
     "TerminalRunner",
     "compile_part",
-    "drop_leftovers",
+    "delete_orphaned_queues",
     "made_by",
     "purge",
     "queues",
-    "waiting",
+    "unread_counts",
 ]

@@ -195,8 +195,8 @@ def compile_part(
     """
     runners = {one.name: _runner(flow, one, types, registry, owner) for one in inside(flow, at)}
     sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
-    waiting = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
-    return Plan(flow, version, at, sources | waiting, runners)
+    queued = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
+    return Plan(flow, version, at, sources | queued, runners)
 
 
 def made_by(flow: Flow) -> str:

@@ -1,4 +1,4 @@
-"""Queues of stones that are no more: they go once all in them was read, or is a dead letter."""
+"""Queues of removed stones: deleted once every event in them was read, or is a dead letter."""
 
 import logging
 import time
@@ -20,27 +20,27 @@ from nightwire.schemas.topics import flow_state
 
 log = logging.getLogger("nightwire.flows")
 
-LATE = 86_400.0
-"""For how long events wait for a stone that is no more: it may come back. [s]"""
-WHY = "its stone is no part of the flow any more, and nobody read it for a day"
+WAIT = 86_400.0
+"""Time for which an event waits for its removed stone, which may come back. [s]"""
+REASON = "its stone is no part of the flow any more, and nobody read it for a day"
 MOST = 50_000
-"""Most events of a queue that go at once: then it is the next one's turn."""
-LEAVING = 60.0
-"""Longest wait until all workers have left a flow that has ended. [s]"""
-LOOK = 0.2
-"""Time between two looks at that. [s]"""
+"""Most events of one queue that expire before the next queue's turn."""
+GROUP_TIMEOUT = 60.0
+"""Longest wait until a group has no members. [s]"""
+GROUP_POLL = 0.2
+"""Time between two attempts to delete a group. [s]"""
 
 
-def leftovers(
+def find_orphaned_queues(
     flows: Iterable[Flow], topics: Collection[str], names: Collection[str] | None = None
 ) -> list[str]:
-    """Return those of *topics* that are queues of stones that are no more.
+    """Return those of *topics* that are queues of removed stones.
 
     Args:
         flows: Flows as they are now.
         topics: Names of all topics.
-        names: Those of all flows, of which *flows* may be some; what is of no flow is left over.
-            None where only those of *flows* are asked for.
+        names: Names of all flows, *flows* among them: queues of other flows are orphaned too.
+            None to look at queues of *flows* alone.
     """
     known = {flow.name: {flow.queue(name) for name in flow.stones} for flow in flows}
     found = []
@@ -53,34 +53,33 @@ def leftovers(
     return sorted(found)
 
 
-def drop_leftovers(
+def delete_orphaned_queues(
     bootstrap: str,
     flows: Iterable[Flow],
     names: Collection[str] | None = None,
     is_still: Callable[[str], bool] = bool,
 ) -> list[str]:
-    """Delete the queues that are left over and hold nothing unread; return their names.
+    """Delete the orphaned queues that hold nothing unread; return their names.
 
-    What nobody has read for `LATE` goes to dead letters first; what came later waits, since its
-    stone may come back.
+    Events that waited longer than `WAIT` go to dead letters first.
 
     Args:
         bootstrap: Kafka's address.
-        flows: As for `leftovers`.
+        flows: As for `find_orphaned_queues`.
         names: Likewise.
-        is_still: Whether a queue is left over yet, at the last moment: others' letters take time.
+        is_still: Whether a queue is orphaned yet, asked just before it is deleted.
 
     Raises:
         KafkaException: Kafka refuses, or does not answer.
     """
     client: AdminClient = admin(bootstrap)
-    found = leftovers(flows, client.list_topics(timeout=10).topics, names)
+    found = find_orphaned_queues(flows, client.list_topics(timeout=10).topics, names)
     gone = []
     for queue in found:
         try:
-            if not (_is_dry(bootstrap, queue) and is_still(queue)):
+            if not (_is_drained(bootstrap, queue) and is_still(queue)):
                 continue
-        except KafkaException as error:  # somebody reads it: one such holds up no other
+        except KafkaException as error:  # somebody reads it: the other queues go on
             log.warning("%s stays: %s", queue, error)
             continue
         client.delete_topics([queue])[queue].result(30)
@@ -89,13 +88,13 @@ def drop_leftovers(
     return gone
 
 
-def waiting(bootstrap: str, flow: Flow) -> dict[str, int]:
-    """Return the stones that *flow* no longer has, and how many records at most wait for each.
+def unread_counts(bootstrap: str, flow: Flow) -> dict[str, int]:
+    """Return the removed stones of *flow*, and how many records at most wait for each.
 
     Raises:
         KafkaException: Kafka does not answer.
     """
-    found = leftovers([flow], admin(bootstrap).list_topics(timeout=10).topics)
+    found = find_orphaned_queues([flow], admin(bootstrap).list_topics(timeout=10).topics)
     counted = {}
     for queue in found:
         with _unread(bootstrap, queue) as (begin, end, _, unread):
@@ -105,10 +104,10 @@ def waiting(bootstrap: str, flow: Flow) -> dict[str, int]:
 
 
 def purge(bootstrap: str, name: str, written: Collection[str]) -> list[str]:
-    """Delete what flow *name* left, which has ended, and the topics *written*; return their names.
+    """Delete queues, state and groups of ended flow *name*, topics *written* too; return topics.
 
     Raises:
-        KafkaException: Kafka refuses, or a worker still reads after `LEAVING`.
+        KafkaException: Kafka refuses, or a worker still reads after `GROUP_TIMEOUT`.
     """
     client = admin(bootstrap)
     topics = client.list_topics(timeout=10).topics
@@ -117,15 +116,15 @@ def purge(bootstrap: str, name: str, written: Collection[str]) -> list[str]:
     )
     groups = {one.group_id for one in client.list_consumer_groups().result(30).valid}
     for group in sorted(groups & {f"flow.{name}", *gone}):
-        _forget(client, group)
+        _delete_group(client, group)
     for done in client.delete_topics(gone).values() if gone else ():
         done.result(30)
     return gone
 
 
-def _forget(client: AdminClient, group: str) -> None:
+def _delete_group(client: AdminClient, group: str) -> None:
     """Delete *group* once its members have left."""
-    until = time.monotonic() + LEAVING
+    until = time.monotonic() + GROUP_TIMEOUT
     while True:
         try:
             client.delete_consumer_groups([group])[group].result(30)
@@ -135,16 +134,16 @@ def _forget(client: AdminClient, group: str) -> None:
                 return
             if code != KafkaError.NON_EMPTY_GROUP or time.monotonic() > until:
                 raise
-            time.sleep(LOOK)
+            time.sleep(GROUP_POLL)
         else:
             return
 
 
 @contextmanager
 def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, Iterator[Message]]]:
-    """Yield where reading *queue* stopped, where it ends, who reads there, and what is there.
+    """Yield the position in *queue*, its end, a consumer at the position, and the unread records.
 
-    Behind the last record lies a transaction's mark.
+    The end lies behind the mark of the last transaction.
     """
     reader = consumer(bootstrap, group=queue, enable_partition_eof=True)
     positions = GroupOffsets(bootstrap)
@@ -161,57 +160,57 @@ def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, It
         reader.close()
 
 
-def _is_dry(bootstrap: str, queue: str) -> bool:
-    """Whether nothing unread is in *queue*, once what is late has gone to dead letters."""
+def _is_drained(bootstrap: str, queue: str) -> bool:
+    """Move expired events of *queue* to dead letters; return whether nothing unread is left."""
     with _unread(bootstrap, queue) as (begin, end, reader, unread):
         if (first := next(unread, None)) is None:
             return True
-        if not _is_late(first):
+        if not _is_expired(first):
             return False
-        burial = Burial(bootstrap, queue, reader, accounts_of(bootstrap, queue, begin, end))
+        transfer = DeadLetterTransfer(bootstrap, queue, reader, accounts_of(bootstrap, queue, begin, end))
         left = islice(chain([first], unread), MOST)
         while batch := [*islice(left, BATCH)]:
-            late = [*takewhile(_is_late, batch)]
-            burial.bury(late)
-            if late != batch:
+            expired = [*takewhile(_is_expired, batch)]
+            transfer.run(expired)
+            if expired != batch:
                 return False
         return next(unread, None) is None
 
 
-def _is_late(message: Message) -> bool:
-    return now_ms() - message.timestamp()[1] >= LATE * 1000
+def _is_expired(message: Message) -> bool:
+    return now_ms() - message.timestamp()[1] >= WAIT * 1000
 
 
-class Burial:
-    """Sends what nobody reads to dead letters.
+class DeadLetterTransfer:
+    """Moves events of one orphaned queue to dead letters.
 
     Args:
         bootstrap: Kafka's address.
-        queue: Where it lies.
-        reader: Reads it, in the group of the stone that is no more.
+        queue: The queue.
+        reader: Consumer of the queue, in the group of its removed stone.
         accounts: Of that stone.
     """
 
     def __init__(self, bootstrap: str, queue: str, reader: Consumer, accounts: OffsetAccounts) -> None:
         self._queue, self._reader, self._accounts = queue, reader, accounts
-        self._sink = transactional(bootstrap, f"leftover-{queue}")  # another worker's is fenced off
+        self._sink = transactional(bootstrap, f"leftover-{queue}")  # fences another worker's
 
-    def bury(self, late: Sequence[Message]) -> None:
-        """Write the events *late*, count them so, and commit that they are read, as one.
+    def run(self, expired: Sequence[Message]) -> None:
+        """Write *expired* to dead letters, accounts and positions, in one transaction.
 
         Raises:
             KafkaException: Another worker does it, or the stone has come back, and reads.
         """
-        if not late:
+        if not expired:
             return
         writer = Writer(self._sink)
         self._sink.begin_transaction()
-        for one in late:
-            send_message_to_dead_letters(writer, one, stage=self._queue, reason=WHY)
+        for one in expired:
+            send_message_to_dead_letters(writer, one, stage=self._queue, reason=REASON)
             self._accounts.count((self._queue, 0), one.offset() or 0, dead_lettered=1)
         for account in self._accounts.changed():
             write_account(writer, account)
-        done = TopicPartitionOffset(self._queue, 0, (late[-1].offset() or 0) + 1)
+        done = TopicPartitionOffset(self._queue, 0, (expired[-1].offset() or 0) + 1)
         self._sink.send_offsets_to_transaction([done], self._reader.consumer_group_metadata())
         self._sink.commit_transaction()
-        log.warning("%s: %d events are dead letters now: %s", self._queue, len(late), WHY)
+        log.warning("%s: %d events are dead letters now: %s", self._queue, len(expired), REASON)
