@@ -20,7 +20,7 @@ from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import PartRunner
 from nightwire.flows.log import FlowFollower
-from nightwire.flows.problems import Teller
+from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import Limits
 from nightwire.flows.terminals.mail import ALLOWED
 from nightwire.flows.worker import Worker, WorkerSettings
@@ -105,8 +105,8 @@ def serve(asked: WorkerSettings) -> None:
         ends, about = metrics_at(asked.metrics_port), {"worker": asked.name, **told_of_limits(asked.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
-        worker, teller = Worker(asked, registry, read_rights(kafka)), Teller(kafka, asked.name)
-        exits.callback(teller.close)
+        worker, reporter = Worker(asked, registry, read_rights(kafka)), ProblemReporter(kafka, asked.name)
+        exits.callback(reporter.close)
         exits.callback(worker.leave)
         if asked.metrics_port:
             exits.callback(_page(worker, asked.metrics_port).stop)
@@ -115,6 +115,6 @@ def serve(asked: WorkerSettings) -> None:
             worker.follow_rights()
             worker.follow(follower.flows())
             worker.tidy(follower.flows())
-            teller.tell(worker.found())
+            reporter.report(worker.found())
             follower.await_change(LOOK)
     log.info("left")

@@ -26,9 +26,9 @@ from nightwire.flows.engine import (
     made_by,
     queues,
 )
-from nightwire.flows.lanes import Lanes
 from nightwire.flows.log import FlowRecord, parsed, readable
 from nightwire.flows.model import Flow, FlowError, Stone, check
+from nightwire.flows.owner_threads import OwnerThreads
 from nightwire.flows.rights import DeniedError, check_topics, missing_rights
 from nightwire.flows.terminals import Limits
 from nightwire.schemas import SchemaRegistry
@@ -117,7 +117,7 @@ class Worker:
     rights: ReadRights = field(default_factory=ReadRights)
     hosted: dict[str, Hosted] = field(default_factory=dict)
     leaving: bool = False
-    _lanes: Lanes = field(default_factory=Lanes)
+    _threads: OwnerThreads = field(default_factory=OwnerThreads)
     _flows: Flows = field(default_factory=dict)
     _burial: threading.Thread = field(default_factory=threading.Thread)
     _seen: dict[tuple[str, int], float] = field(default_factory=dict)
@@ -136,9 +136,9 @@ class Worker:
         for name, (record, version) in flows.items():
             if self.hosted.get(name, Hosted(record.made_by)).is_due(record, version):
                 due[record.made_by].append(name)
-        for owner in self._lanes.in_turn({*due, *gone}):
+        for owner in self._threads.least_recent_first({*due, *gone}):
             work = partial(self._follow_his, gone[owner], due[owner], flows)
-            self._lanes.start(owner, work)
+            self._threads.start(owner, work)
 
     def _follow_his(self, gone: Collection[str], due: Collection[str], flows: Flows) -> None:
         """End flows of an owner: *gone*, and what he may not; then run those *due*."""
