@@ -200,7 +200,7 @@ def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(
     # once Kafka knows that nobody reads
     wait_for(lambda: delete_orphaned_queues(site.kafka, [changed]) or site.rows(late) == [(2, 0, 0, 2)])
     # the stone came back meanwhile:
-    assert delete_orphaned_queues(site.kafka, [changed], is_still=lambda _: False) == []
+    assert delete_orphaned_queues(site.kafka, [changed], is_orphaned=lambda _: False) == []
     assert delete_orphaned_queues(site.kafka, [changed]) == [late]
     assert site.rows(late) == [(3, 0, 0, 3)]
     assert {*site.dead().values()} == {orphaned_queues.REASON}

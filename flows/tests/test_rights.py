@@ -21,7 +21,7 @@ from nightwire.flows.engine.events import Event, Origin
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
 from nightwire.flows.rights import MOST_STONES, MOST_TOPICS, check_topics, missing_rights
-from nightwire.flows.serve import told_of_limits
+from nightwire.flows.serve import advertised_limits
 from nightwire.flows.terminals import Limits
 from nightwire.flows.worker import Worker, WorkerSettings, needed_topics
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
@@ -153,9 +153,9 @@ def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.Monkey
         raise TimeoutError
 
     monkeypatch.setattr("nightwire.flows.worker.read_rights", away)
-    monkeypatch.setattr("nightwire.flows.worker.RIGHTS", 0.0)
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS_INTERVAL", 0.0)
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
-    worker.follow_rights()
+    worker.refresh_rights()
     assert worker.rights is RIGHTS
 
 
@@ -166,8 +166,8 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     until(lambda: worker.follow({"a": (eves, 1)}) or problems(worker), "no problem")
     assert problems(worker) == {"a": "eve may not read filter.ann.x"}
     assert worker.hosted["a"].parts == {}
-    worker.tidy({"a": (eves, 2)})  # of what was not tried yet nothing is said
-    assert worker.found() == {("a", ""): (1, "eve may not read filter.ann.x")}
+    worker.clean_up({"a": (eves, 2)})  # of what was not tried yet nothing is said
+    assert worker.problems() == {("a", ""): (1, "eve may not read filter.ann.x")}
 
 
 MAIL = '[stones.m]\nkind = "email"\nfrom = "s"\nto = {to}\n'
@@ -192,7 +192,7 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
         [] if his else ["line 8: eve"]
     )
     assert [*missing_rights(flow, "op", RIGHTS)] == []
-    told = told_of_limits(Limits())
+    told = advertised_limits(Limits())
     assert told == {"inside": False, "mail": ["example.org"]}  # bob's address is his
     if to.startswith('"'):  # as `filter submit --notify mailto:…`
         assert ("example.org, and" in mail_doubt(to.strip('"'), [told])) is not his

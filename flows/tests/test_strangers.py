@@ -28,7 +28,7 @@ from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contain
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, compiled, parse
-from nightwire.flows.worker import Hosted, Worker, WorkerSettings
+from nightwire.flows.worker import HostedFlow, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from tests._waiting import until
 
@@ -307,24 +307,24 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     clock = iter(range(0, 10**6, 31))
     monkeypatch.setattr(worker_module.time, "monotonic", lambda: float(next(clock)))
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
-    worker._tidied = 0.0
+    worker._cleaned_at = 0.0
     text = 'name = "{}"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"'
     flows = {
         one: (FlowRecord(one, text.format(one), one == "c", "ann", datetime.now(UTC)), 1) for one in "abc"
     }
     worker.hosted = {
-        one: Hosted("ann", 1) for one in "bc"
+        one: HostedFlow("ann", 1) for one in "bc"
     }  # "a" is refused, or waits for its owner's other texts
     for version in range(10):  # that another flow changes all the time holds up nothing
-        worker.tidy(flows | {"d": (flows["b"][0], version)})
-        if worker._burial.ident:
-            worker._burial.join(10)
+        worker.clean_up(flows | {"d": (flows["b"][0], version)})
+        if worker._cleaner.ident:
+            worker._cleaner.join(10)
     assert kept[-1] == (["b", "c"], {*"abcd"})
     kept.clear()
     while not kept:
-        worker.tidy({"b": flows["b"]})
-        if worker._burial.ident:
-            worker._burial.join(10)
+        worker.clean_up({"b": flows["b"]})
+        if worker._cleaner.ident:
+            worker._cleaner.join(10)
     assert kept == [(["b"], None)]  # others have just ended
 
 

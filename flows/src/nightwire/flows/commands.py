@@ -170,7 +170,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     from nightwire.core.subscriptions import read_flows, read_names
     from nightwire.filters.cli import read_filters
     from nightwire.flows.engine import purge as purged
-    from nightwire.flows.log import readable
+    from nightwire.flows.log import running_flows
 
     kafka = _kafka(bootstrap)
     _check_known(name, read_names(kafka))
@@ -178,7 +178,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     _write(kafka, name, None)
     click.echo(f"flow {name} is down")
     if purge:
-        known = [*readable(replace(one, paused=False) for one in flows.values())]
+        known = [*running_flows(replace(one, paused=False) for one in flows.values())]
         used = {topic for one in known if one.name != name for topic in (*one.reads, *one.writes)}
         used |= {one["output"] for one in read_filters(kafka).versions.values()}
         written = {topic for one in known if one.name == name for topic in one.writes} - used
@@ -241,7 +241,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
     """Return the flow in *file*, which can run here."""
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import read_flows, readable
+    from nightwire.flows.log import read_flows, running_flows
     from nightwire.flows.model import FlowError, compiled, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
@@ -251,7 +251,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
         made = parse(file.read_text(encoding="utf-8"))
         topics = [*admin(enter(ends.kafka)).list_topics(timeout=10).topics]
         with SchemaRegistry(ends.schema_registry) as schemas:
-            others = readable(record for record, _ in read_flows(ends.kafka).values())
+            others = running_flows(record for record, _ in read_flows(ends.kafka).values())
             types = check_flow(made, topics, schemas.of_survey, [*others])
         for one in made.stones.values():
             if one.kind == "filter" and (source := one.options.get("python")):

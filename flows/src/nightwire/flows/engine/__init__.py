@@ -3,7 +3,7 @@
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.orphaned_queues import delete_orphaned_queues, purge, unread_counts
 from nightwire.flows.engine.part import PartRunner
-from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
+from nightwire.flows.engine.plan import Plan, compile_part, queue_topics, schema_topic
 from nightwire.flows.engine.terminal_runner import TerminalRunner
 
 __all__ = [
@@ -13,8 +13,8 @@ __all__ = [
     "TerminalRunner",
     "compile_part",
     "delete_orphaned_queues",
-    "made_by",
     "purge",
-    "queues",
+    "queue_topics",
+    "schema_topic",
     "unread_counts",
 ]

@@ -57,7 +57,7 @@ def delete_orphaned_queues(
     bootstrap: str,
     flows: Iterable[Flow],
     names: Collection[str] | None = None,
-    is_still: Callable[[str], bool] = bool,
+    is_orphaned: Callable[[str], bool] = bool,
 ) -> list[str]:
     """Delete the orphaned queues that hold nothing unread; return their names.
 
@@ -67,7 +67,7 @@ def delete_orphaned_queues(
         bootstrap: Kafka's address.
         flows: As for `find_orphaned_queues`.
         names: Likewise.
-        is_still: Whether a queue is orphaned yet, asked just before it is deleted.
+        is_orphaned: Whether a queue is orphaned yet, asked just before it is deleted.
 
     Raises:
         KafkaException: Kafka refuses, or does not answer.
@@ -77,7 +77,7 @@ def delete_orphaned_queues(
     gone = []
     for queue in found:
         try:
-            if not (_is_drained(bootstrap, queue) and is_still(queue)):
+            if not (_is_drained(bootstrap, queue) and is_orphaned(queue)):
                 continue
         except KafkaException as error:  # somebody reads it: the other queues go on
             log.warning("%s stays: %s", queue, error)

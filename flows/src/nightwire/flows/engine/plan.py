@@ -149,17 +149,17 @@ class Plan:
         return {name: one for name, one in self.runners.items() if isinstance(one, StatefulRunner)}
 
 
-def inside(flow: Flow, at: str) -> list[Stone]:
+def stones_of_part(flow: Flow, at: str) -> list[Stone]:
     """Return the stones of a part: those that run in Kafka, at one worker."""
     return [one for one in flow.stones.values() if one.at == at and not one.about.terminal]
 
 
-def queues(flow: Flow) -> list[str]:
+def queue_topics(flow: Flow) -> list[str]:
     """Return the topics that a flow needs between its parts, and before what leaves Kafka."""
-    return [flow.queue(one.name) for one in flow.stones.values() if _apart(flow, one)]
+    return [flow.queue(one.name) for one in flow.stones.values() if _has_queue(flow, one)]
 
 
-def _apart(flow: Flow, stone: Stone) -> bool:
+def _has_queue(flow: Flow, stone: Stone) -> bool:
     if stone.about.terminal:
         return stone.about.outside
     return stone.kind == "join" or any(flow.at(edge.node) != stone.at for edge in stone.inputs)
@@ -185,7 +185,7 @@ def compile_part(
         version: Its version.
         at: Which part: a worker's name, or empty.
         types: What goes along its edges.
-        topics: Names of those that there are, queues among them.
+        topics: Names of all topics, queues among them.
         registry: Knows schemas, and gives ids to new ones.
         owner: Who made it: functions of one owner share a sandbox, of two owners never.
 
@@ -193,13 +193,13 @@ def compile_part(
         FilterError: A condition is none.
         SchemaError: A schema cannot be registered.
     """
-    runners = {one.name: _runner(flow, one, types, registry, owner) for one in inside(flow, at)}
+    runners = {one.name: _runner(flow, one, types, registry, owner) for one in stones_of_part(flow, at)}
     sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
     queued = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
     return Plan(flow, version, at, sources | queued, runners)
 
 
-def made_by(flow: Flow) -> str:
+def schema_topic(flow: Flow) -> str:
     """Return the topic under whose name schemas of what stones make are registered.
 
     It is there: where Kafka asks for passwords, the registry asks who may write it.
@@ -226,10 +226,10 @@ def _runner(
             transform, name = transform_of(stone, of), f"{flow.name}.{stone.name}"
             source = stone.options.get("python")
             function = Function(contained(owner), owner, name, source, transform.adds) if source else None
-            return TransformRunner(transform, of, made_by(flow), TransformWriter(registry), function)
+            return TransformRunner(transform, of, schema_topic(flow), TransformWriter(registry), function)
         case "window" | "join":
             made = JOIN_SCHEMA if stone.kind == "join" else WINDOW_SCHEMA
-            number = register_derived(registry, made_by(flow), made)
+            number = register_derived(registry, schema_topic(flow), made)
             kept = (flow.name, stone, survey(of), decoder, number)
             if stone.kind == "window":
                 return WindowRunner(*kept)

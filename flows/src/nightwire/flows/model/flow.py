@@ -139,6 +139,6 @@ class Flow:
         return self.sources[node].at if node in self.sources else self.stones[node].at
 
     @property
-    def places(self) -> set[str]:
+    def workers(self) -> set[str]:
         """The workers that are named, and the empty name where some part may run anywhere."""
         return {self.at(node) for node in (*self.sources, *self.stones)}
