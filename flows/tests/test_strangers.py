@@ -19,11 +19,11 @@ from nightwire.filters.model import AddedField
 from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
+from nightwire.flows.engine.archived import ArchivedRecords
 from nightwire.flows.engine.bridge import crossed
 from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
-from nightwire.flows.engine.part import PartRunner, Session
-from nightwire.flows.engine.past import Past
+from nightwire.flows.engine.part import PartRunner, PartSession
 from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contained
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
@@ -350,39 +350,39 @@ class Remembering:
         return [Message(topic=here[0], partition=here[1], offset=at) for at in page], page.stop
 
 
-def session_of(past: Past) -> Session:
+def session_of(archived: ArchivedRecords) -> PartSession:
     """Return one that reads ten records from the archive, and then goes on with Kafka."""
     text = 'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.t]\nkind = "split"\nfrom = "s"'
     part = PartRunner("127.0.0.1:1", "w", Plan(parse(text), 1, "", {"alerts.sim": "s"}, {}), 2.0)
-    session = Session("127.0.0.1:1", "n", part, 2.0, past)
-    session._next["alerts.sim", 0], past.ends["alerts.sim", 0] = 0, 10
+    session = PartSession(part, archived)
+    session._positions["alerts.sim", 0], archived.ends["alerts.sim", 0] = 0, 10
     return session
 
 
 def test_what_the_archive_gave_of_a_partition_that_went_is_the_next_workers() -> None:
     """It goes while Kafka is asked for more, as partitions do."""
-    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    archived, source = ArchivedRecords(cast("Any", Remembering())), cast("Any", Forgetting())
     source.lows = iter((10,))
-    session = session_of(past)
+    session = session_of(archived)
     source.unassign = lambda: None
     source.consume = lambda *_: session._revoked(source, [TopicPartition("alerts.sim", 0)]) or []
     assert session._batch(source) == []
 
 
 def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
-    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
-    session = session_of(past)
+    archived, source = ArchivedRecords(cast("Any", Remembering())), cast("Any", Forgetting())
+    session = session_of(archived)
     read: list[int] = []
-    while past.ends:
-        read += [one.offset() or 0 for one in session._archived(source)]
-        session._next["alerts.sim", 0] = read[-1] + 1
+    while archived.ends:
+        read += [one.offset() or 0 for one in session._archived_batch(source)]
+        session._positions["alerts.sim", 0] = read[-1] + 1
     assert read == [*range(30)]
 
 
 def test_what_nobody_has_any_more_is_named(caplog: pytest.LogCaptureFixture) -> None:
     source = cast("Any", Forgetting())
     source.lows = iter((30,))
-    assert Past(None).until(source, TopicPartition("filter.ann.x", 1, 10)) == 30
+    assert ArchivedRecords(None).next_offset(source, TopicPartition("filter.ann.x", 1, 10)) == 30
     assert "filter.ann.x/1: Kafka has forgotten offsets 10 to 29, unread" in caplog.text
 
 

@@ -16,16 +16,16 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, admin, cluster_id, consumer, produce, producer
+from nightwire.flows.engine.archived import first_retained
 from nightwire.flows.engine.part import (
     BATCH,
     POLL,
     TRANSACTION_TIMEOUT,
-    accounts_of,
-    go_on_in_queues,
-    records,
-    transactional,
+    queue_accounts,
+    resume_queues,
+    transactional_producer,
+    without_errors,
 )
-from nightwire.flows.engine.past import still_there
 from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
@@ -71,7 +71,7 @@ class Bridge(RestartingThread):
         source.subscribe([self._queue], on_assign=crossing.assigned, on_revoke=crossing.revoked)
         try:
             while self.stone is stone and not self.leaving.is_set():
-                if messages := records(source.consume(BATCH, POLL)):
+                if messages := without_errors(source.consume(BATCH, POLL)):
                     crossing.carry(source, messages)
                     reset_backoff()
                 self.problem = ""
@@ -109,11 +109,11 @@ class Crossing:
             return  # another worker has the bridge: it is not to be fenced off
         self._sink, self._holds = self._fencing(), True
         known = source.committed(partitions, timeout=15)
-        go_on_in_queues(self._positions, known)
+        resume_queues(self._positions, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = still_there(one, low)
-            self._accounts = accounts_of(self._bootstrap, one.topic, one.offset, high)
+            one.offset = first_retained(one, low)
+            self._accounts = queue_accounts(self._bootstrap, one.topic, one.offset, high)
         [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
         self._next = max(0, there.offset)
         source.assign(known)
@@ -210,7 +210,7 @@ class Crossing:
         sink.poll(0)
 
     def _fencing(self) -> Producer:
-        return transactional(self._there, self._name, self._client)
+        return transactional_producer(self._there, self._name, self._client)
 
     def _headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())

@@ -13,8 +13,8 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, admin, consumer, read_until, watermarks
 from nightwire.core.runtime import now_ms
-from nightwire.flows.engine.part import BATCH, accounts_of, go_on_in_queues, transactional
-from nightwire.flows.engine.past import still_there
+from nightwire.flows.engine.archived import first_retained
+from nightwire.flows.engine.part import BATCH, queue_accounts, resume_queues, transactional_producer
 from nightwire.flows.model import Flow
 from nightwire.schemas.topics import flow_state
 
@@ -150,8 +150,8 @@ def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, It
     try:
         marks = watermarks(reader, queue, 0)
         at = TopicPartitionOffset(queue, 0, -1)
-        go_on_in_queues(positions, [at])
-        at.offset = still_there(at, marks.low)
+        resume_queues(positions, [at])
+        at.offset = first_retained(at, marks.low)
         reader.assign([at])
         unread = read_until(reader, {(queue, 0): marks.high}) if at.offset < marks.high else iter(())
         yield at.offset, marks.high, reader, unread
@@ -167,7 +167,7 @@ def _is_drained(bootstrap: str, queue: str) -> bool:
             return True
         if not _is_expired(first):
             return False
-        transfer = DeadLetterTransfer(bootstrap, queue, reader, accounts_of(bootstrap, queue, begin, end))
+        transfer = DeadLetterTransfer(bootstrap, queue, reader, queue_accounts(bootstrap, queue, begin, end))
         left = islice(chain([first], unread), MOST)
         while batch := [*islice(left, BATCH)]:
             expired = [*takewhile(_is_expired, batch)]
@@ -193,7 +193,7 @@ class DeadLetterTransfer:
 
     def __init__(self, bootstrap: str, queue: str, reader: Consumer, accounts: OffsetAccounts) -> None:
         self._queue, self._reader, self._accounts = queue, reader, accounts
-        self._sink = transactional(bootstrap, f"leftover-{queue}")  # fences another worker's
+        self._sink = transactional_producer(bootstrap, f"leftover-{queue}")  # fences another worker's
 
     def run(self, expired: Sequence[Message]) -> None:
         """Write *expired* to dead letters, accounts and positions, in one transaction.

@@ -21,9 +21,9 @@ from nightwire.core.kafka import (
     retry_while_unavailable,
 )
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
+from nightwire.flows.engine.archived import first_retained
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import accounts_of, go_on_in_queues, place, records
-from nightwire.flows.engine.past import still_there
+from nightwire.flows.engine.part import partition_of, queue_accounts, resume_queues, without_errors
 from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
@@ -97,7 +97,7 @@ class TerminalRunner(RestartingThread):
 
     def _deliver_next(self, queue: "QueueConsumer", terminal: Terminal, stone: Stone) -> None:
         """Deliver the next event, if there is one; seek back to it where the terminal changes."""
-        if not (found := records([one] if (one := queue.source.poll(POLL)) is not None else [])):
+        if not (found := without_errors([one] if (one := queue.source.poll(POLL)) is not None else [])):
             queue.commit()
             self.problem = "" if queue.joined else self.problem  # nothing waits for it here
             return None
@@ -120,7 +120,7 @@ class TerminalRunner(RestartingThread):
         return queue.seek_back(message)
 
     def _may_deliver(self, queue: "QueueConsumer", message: Message, stone: Stone) -> bool:
-        return place(message) in queue.positions and self.stone is stone and not self.leaving.is_set()
+        return partition_of(message) in queue.positions and self.stone is stone and not self.leaving.is_set()
 
     def _attempt(self, terminal: Terminal, message: Message) -> Exception | None:
         """Deliver *message*; return the error of a failed attempt."""
@@ -138,12 +138,12 @@ class TerminalRunner(RestartingThread):
         """Wait for *pause* [s], polling, so that the group keeps this member."""
         queue.commit()
         until = time.monotonic() + pause
-        here = [TopicPartitionOffset(*place(message))]
+        here = [TopicPartitionOffset(*partition_of(message))]
         queue.source.pause(here)
         while time.monotonic() < until and self._may_deliver(queue, message, stone):
             if queue.source.poll(POLL) is not None:
                 queue.seek_back(message)  # the partition went and came again, unpaused
-        if place(message) in queue.positions:
+        if partition_of(message) in queue.positions:
             queue.source.resume(here)
 
 
@@ -172,12 +172,12 @@ class QueueConsumer:
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Begin at the committed offsets; events that the accounts hold are not counted again."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
-        go_on_in_queues(self.group_offsets, known)
+        resume_queues(self.group_offsets, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = still_there(one, low)
+            one.offset = first_retained(one, low)
             self.positions[one.topic, one.partition] = self._committed[one.topic, one.partition] = one.offset
-            self._accounts = accounts_of(self._kafka, self._queue, one.offset, high)
+            self._accounts = queue_accounts(self._kafka, self._queue, one.offset, high)
         source.assign(known)
         self.joined = True
 
@@ -189,7 +189,7 @@ class QueueConsumer:
 
     def count(self, message: Message, *, delivered: int = 0, dead_lettered: int = 0) -> None:
         """Count *message* in the accounts, and move the position behind it."""
-        here, offset = place(message), message.offset() or 0
+        here, offset = partition_of(message), message.offset() or 0
         self._accounts.count(here, offset, delivered=delivered, dead_lettered=dead_lettered)
         self.positions[here] = offset + 1
         self.commit()
@@ -201,8 +201,8 @@ class QueueConsumer:
 
     def seek_back(self, message: Message) -> None:
         """Read *message* again, if its partition is still assigned."""
-        if place(message) in self.positions:
-            self.source.seek(TopicPartitionOffset(*place(message), message.offset() or 0))
+        if partition_of(message) in self.positions:
+            self.source.seek(TopicPartitionOffset(*partition_of(message), message.offset() or 0))
 
     def commit(self, *, now: bool = False) -> None:
         """Write accounts, then commit positions, every `COMMIT_INTERVAL` or *now*."""
