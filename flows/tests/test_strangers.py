@@ -20,7 +20,7 @@ from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
 from nightwire.flows.engine.archived import ArchivedRecords
-from nightwire.flows.engine.bridge import crossed
+from nightwire.flows.engine.bridge import has_crossed
 from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, PartSession
@@ -178,7 +178,7 @@ def test_what_crossed_a_bridge_does_not_cross_it_again(way: list[str], again: bo
     """Sites A and B; the alert is at A, and goes to B."""
     found = message()
     found.set_headers([("site", one.encode()) for one in way])
-    assert crossed(found, "A", "B") is again
+    assert has_crossed(found, "A", "B") is again
 
 
 def test_a_function_of_python_sorts_events() -> None:
