@@ -21,13 +21,13 @@ from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
 from nightwire.flows.engine.archived import ArchivedRecords
 from nightwire.flows.engine.bridge import has_crossed
-from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
+from nightwire.flows.engine.events import Event, Origin, Rejection, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, PartSession
-from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contained
+from nightwire.flows.engine.stones import ConditionRunner, SandboxFunction, SplitRunner, owner_sandbox
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import Stone, compiled, parse
+from nightwire.flows.model import Stone, compile_filter, parse
 from nightwire.flows.worker import HostedFlow, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from tests._waiting import until
@@ -75,7 +75,7 @@ def join(**options: Any) -> JoinRunner:
 
 def event(number: int, **source: Any) -> Event:
     """Return an event with an alert of one object."""
-    return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
+    return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), index=number)
 
 
 def test_a_window_reads_the_field_that_its_check_found() -> None:
@@ -89,9 +89,9 @@ def test_a_window_reads_the_field_that_its_check_found() -> None:
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     """It is no fault of the alert's, and counts for nothing: told by what is missing."""
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    [(lacking, why)] = made.faults
+    [(rejected, why)] = made.faults
     named = {"midpointMjdTai": "no mjd_tai", "psfFlux": "no diaSource.psfFlux"}[field]
-    assert (lacking.at, why, isinstance(why, Lacking)) == (1, named, True)
+    assert (rejected.index, why, isinstance(why, Rejection)) == (1, named, True)
     assert len(made.passed[""]) == 2
 
 
@@ -108,7 +108,7 @@ def test_an_alert_without_an_object_is_rejected_by_that_name(kind: str, name: st
         Message(topic=topic, partition=0, offset=at, key=None, value=one) for at, one in enumerate(values)
     ]
     made = plan.run(said)
-    assert ([*made.dead], made.rejected[1]) == ([2], f"{name}: no object_id")
+    assert ([*made.dead_letters], made.rejected[1]) == ([2], f"{name}: no object_id")
     assert [key for key, _ in made.state] == [name]
 
 
@@ -126,13 +126,13 @@ def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:
     written = round((60_000.0 - 40_587.0) * 86_400_000)
     far = replace(event(1, midpointMjdTai=90_000.0), written=written)
     made = window().run([event(0), far, replace(event(2), written=written)])
-    assert [(one.at, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
+    assert [(one.index, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
 def test_what_is_too_long_to_be_kept_stands_in_no_others_way() -> None:
     made = join().run([event(0), event(1, band="g" * 30_000), event(2)])
-    assert [(one.at, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
+    assert [(one.index, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
@@ -183,15 +183,15 @@ def test_what_crossed_a_bridge_does_not_cross_it_again(way: list[str], again: bo
 
 def test_a_function_of_python_sorts_events() -> None:
     source = "def keep(alert):\n    return 10 / (alert.ra - 5) > 1\n"
-    sorter = Sorter(
-        {"": Condition(compiled(source, "sim").program or "", "sim")}, None, window().decoder, "sim"
+    sorter = ConditionRunner(
+        {"": Condition(compile_filter(source, "sim").program or "", "sim")}, None, window().decoder, "sim"
     )
     made = sorter.run([event(number, ra=ra) for number, ra in enumerate([10.0, 5.0, 100.0])])
-    assert ([one.at for one in made.passed[""]], made.faults) == ([0], [])
+    assert ([one.index for one in made.passed[""]], made.faults) == ([0], [])
 
 
 @pytest.fixture
-def function(monkeypatch: pytest.MonkeyPatch) -> Function:
+def function(monkeypatch: pytest.MonkeyPatch) -> SandboxFunction:
     """Yield one that computes, fails, or has no end, as the alert's place says."""
     monkeypatch.setattr(stones, "LIMITS", Limits(cpu_s=0.2, alert_s=0.05))
     source = """
@@ -199,18 +199,18 @@ def transform(alert):
     while alert.ra > 40: pass
     return {"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra}
 """
-    return Function(contained("ann"), "ann", "bright.x", source, (AddedField("score", "float"),))
+    return SandboxFunction(owner_sandbox("ann"), "bright.x", source, (AddedField("score", "float"),))
 
 
-def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: Function) -> None:
+def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: SandboxFunction) -> None:
     """What it computes goes on, in order; each of the others is named."""
     faults: list[tuple[Event, str]] = []
     events = [event(at, ra=ra) for at, ra in enumerate([10.0, 0.0, 45.0, 25.0, 20.0])]
-    events.insert(1, Event(b"x", None, Origin("alerts.sim", 0, 9), at=9))
-    made = function.added(events, "sim", SchemaRegistry(None), faults)
-    said = [(one.at, json.loads(text)) for one, text in made]
+    events.insert(1, Event(b"x", None, Origin("alerts.sim", 0, 9), index=9))
+    made = function.compute(events, "sim", SchemaRegistry(None), faults)
+    said = [(one.index, json.loads(text)) for one, text in made]
     assert said == [(0, {"score": 0.1}), (4, {"score": 0.05})]
-    assert {one.at: why for one, why in faults} == {
+    assert {one.index: why for one, why in faults} == {
         9: "nightwire.schemas.errors.DecodeError: not in wire format: 1 bytes, the header alone has 5",
         1: "ZeroDivisionError: float division by zero (line 4: return "
         '{"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra})',
@@ -220,12 +220,12 @@ def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: Func
 
 
 def test_a_function_that_is_stopped_again_and_again_is_not_tried_for_ever(
-    function: Function, monkeypatch: pytest.MonkeyPatch
+    function: SandboxFunction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults: list[tuple[Event, str]] = []
-    monkeypatch.setattr(stones, "AGAIN", 0.0)
+    monkeypatch.setattr(stones, "RETRY_TIME", 0.0)
     events = [event(at, ra=45.0) for at in range(3)]
-    assert [*function.added(events, "sim", SchemaRegistry(None), faults)] == []
+    assert [*function.compute(events, "sim", SchemaRegistry(None), faults)] == []
     assert [why.partition(" longer")[0] for _, why in faults] == ["took", *["not computed: took"] * 2]
 
 
@@ -280,7 +280,7 @@ def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
         '[stones.t]\nkind = "topic"\nfrom = ["s", "a"]\ntopic = "t"'
     )
     plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {"a": SplitRunner()})
-    assert [(topic, event.at) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
+    assert [(topic, event.index) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
         ("t", 0),
         ("t", 1),
     ]
@@ -293,7 +293,7 @@ def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
     plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {})
     long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
     made = plan.run([long, message()])
-    assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])
+    assert ([*made.dead_letters], [event.index for _, event in made.outputs]) == ([0], [1])
 
 
 def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:

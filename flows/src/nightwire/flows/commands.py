@@ -242,7 +242,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
     from nightwire.flows.log import read_flows, running_flows
-    from nightwire.flows.model import FlowError, compiled, parse
+    from nightwire.flows.model import FlowError, compile_filter, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
 
@@ -255,7 +255,7 @@ def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
             types = check_flow(made, topics, schemas.of_survey, [*others])
         for one in made.stones.values():
             if one.kind == "filter" and (source := one.options.get("python")):
-                said = compiled(source, types[one.inputs[0]].survey).remark_lines
+                said = compile_filter(source, types[one.inputs[0]].survey).remark_lines
                 click.echo(f"{one.name}: {', '.join(said)}", err=True)
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error

@@ -36,7 +36,7 @@ SITE_HEADERS = ("site", "site-partition", "site-offset")
 Each bridge appends its own, so the `site`s are the event's path.
 """
 CYCLE = "cycle"
-"""Why an event that has_crossed from this Kafka to that one before does not do so again."""
+"""Reason for which an event is rejected that crossed between the same two sites before."""
 log = logging.getLogger("nightwire.flows")
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nightwire.consumers.returns import message_faults
 from nightwire.core.kafka import MAX_MESSAGE, TopicPartition
-from nightwire.flows.engine.events import Event, Lacking, Outcome
+from nightwire.flows.engine.events import Event, Outcome, Rejection
 from nightwire.flows.engine.keyed_state import StatefulRunner
 from nightwire.flows.model import seconds
 from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, wire
@@ -154,7 +154,7 @@ class JoinRunner(StatefulRunner[JoinState]):
                 continue
             _, row = next(rows)
             if isinstance(row, str) or row[0] is None:
-                yield event, "", row if isinstance(row, str) else Lacking(f"no {self._by}")
+                yield event, "", row if isinstance(row, str) else Rejection(f"no {self._by}")
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
@@ -180,7 +180,7 @@ class JoinRunner(StatefulRunner[JoinState]):
         )  # fmt: skip
         key = alert if self._by == "id" else view.object_id
         key = self._objects.get(str(alert), "") if key is None else str(key)
-        return (key, kept) if key else ("", Lacking("returned of no object that is held"))
+        return (key, kept) if key else ("", Rejection("returned of no object that is held"))
 
     def _index(self) -> None:
         """Build the index from alert to object anew, over the states as they are."""

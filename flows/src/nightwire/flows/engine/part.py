@@ -32,7 +32,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.presence import ArchiveClient
 from nightwire.flows.engine.archived import EXPIRED, ArchivedRecords
-from nightwire.flows.engine.plan import Plan, Written
+from nightwire.flows.engine.plan import BatchResult, Plan
 from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import ENDS
 from nightwire.schemas.topics import flow_state
@@ -265,18 +265,18 @@ class PartSession:
         self._accounts.changed()
         self._restore()
 
-    def _write(self, writer: Writer, messages: list[Message], written: Written) -> None:
+    def _write(self, writer: Writer, messages: list[Message], result: BatchResult) -> None:
         flow = self._plan.flow
-        for topic, event in written.outputs:
+        for topic, event in result.outputs:
             headers = event.record_headers(flow.name, self._plan.version)
             writer.write(topic, event.value, key=event.key, headers=headers)
-        for at, why in written.dead.items():
+        for at, why in result.dead_letters.items():
             send_message_to_dead_letters(writer, messages[at], stage=flow.group, reason=why)
-        for (stone, key), value in written.state.items():
+        for (stone, key), value in result.state.items():
             writer.write(flow_state(flow.name), value, key=f"{stone}/{key}".encode())
-        delivered = {event.at for _, event in written.outputs}
+        delivered = {event.index for _, event in result.outputs}
         for at, one in enumerate(messages):
-            self._accounts.count(partition_of(one), one.offset() or 0, **written.fate(at, delivered))
+            self._accounts.count(partition_of(one), one.offset() or 0, **result.fate(at, delivered))
         for account in self._accounts.changed():
             write_account(writer, account)
         writer.serve(0)

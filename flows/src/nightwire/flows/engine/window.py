@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.flows.engine.events import Event, Lacking, Outcome
+from nightwire.flows.engine.events import Event, Outcome, Rejection
 from nightwire.flows.engine.keyed_state import DEFAULTS, StatefulRunner
 from nightwire.flows.model import MOST_ALERTS, field_of, seconds
 from nightwire.schemas import Codec, wire
@@ -146,7 +146,7 @@ class WindowRunner(StatefulRunner[WindowState]):
             key, time, value, alert = row
             there = (key is not None, _is_number(time), _is_number(value))
             if lacking := [name for name, has in zip(self._names, there, strict=False) if not has]:
-                yield event, "", Lacking(f"no {lacking[0]}")
+                yield event, "", Rejection(f"no {lacking[0]}")
             elif event.written and time > event.written / DAY / 1000 + UNIX_EPOCH + AHEAD:
                 # it would close the object's window to all that come before that time
                 yield event, "", f"its time, MJD {time:g}, is more than a day after it was written"

@@ -2,22 +2,19 @@
 
 from nightwire.flows.model.check import EventType, check, field_of, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, SAID, SAYS, compiled, computed
+from nightwire.flows.model.functions import KEEP_AS_TRANSFORM, KEPT_FIELD, compile_filter, row_filter
 from nightwire.flows.model.kinds import ALERTS, KINDS, MOST_ALERTS, RETURNS, STATE_LIMITS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [
     "ALERTS",
-    "COMPUTE",
     "ELSE",
     "ENDS",
-    "EVERY",
+    "KEEP_AS_TRANSFORM",
+    "KEPT_FIELD",
     "KINDS",
     "MOST_ALERTS",
-    "PASSES",
     "RETURNS",
-    "SAID",
-    "SAYS",
     "STATE_LIMITS",
     "Edge",
     "EventType",
@@ -26,11 +23,11 @@ __all__ = [
     "Source",
     "Stone",
     "check",
-    "compiled",
-    "computed",
+    "compile_filter",
     "field_of",
     "parse",
     "router_conditions",
+    "row_filter",
     "seconds",
     "transform_of",
 ]

@@ -10,7 +10,7 @@ from nightwire.filters.admission import shape_mismatches
 from nightwire.filters.language import FilterError, Program, compile_sql, missing_names, schema_names
 from nightwire.filters.model import Compilation, Transform, light_form, load_facts, matches_named
 from nightwire.flows.model.flow import ELSE, TEXT, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import compiled, computed
+from nightwire.flows.model.functions import compile_filter, compile_transform
 from nightwire.flows.model.kinds import ALERTS, JOINS, RETURNS, VOEVENTS, WINDOWS, seconds
 from nightwire.schemas import Codec, SchemaError, derived_schema, meant, surveys
 from nightwire.schemas.topics import COMPACTED, DEAD_LETTERS, NameError_, settings
@@ -70,7 +70,7 @@ def transform_of(stone: Stone, survey: str) -> Transform:
     usual = light_form(survey) if stone.options.get("lite") else {"drop": [], "means": []}
     drop, means = ((*stone.options.get(name, ()), *usual[name]) for name in ("drop", "means"))
     source = stone.options.get("python")
-    adds = load_facts(computed(source, survey).facts).adds if source is not None else ()
+    adds = load_facts(compile_transform(source, survey).facts).adds if source is not None else ()
     return Transform(tuple(drop), tuple(means), adds)
 
 
@@ -223,7 +223,7 @@ def _function_faults(stone: Stone, given: EventType) -> list[str]:
     """Return why the function of *stone* does not fit what comes, with its own lines."""
     source = stone.options["python"]
     try:
-        found = (compiled if stone.kind == "filter" else computed)(source, given.survey)
+        found = (compile_filter if stone.kind == "filter" else compile_transform)(source, given.survey)
     except FilterError as error:
         return [str(one) for one in error.reasons]
     if found.program is not None and stone.kind == "filter":
