@@ -16,7 +16,7 @@ from nightwire.filters.model import AddedField, Transform, parse_added
 from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError
 from nightwire.filters.sandbox import Outcome as SandboxOutcome
 from nightwire.flows.engine.events import Event, Outcome
-from nightwire.flows.model import KEPT_FIELD, FlowError, row_filter
+from nightwire.flows.model import KEPT_FIELD, FlowError, functions
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry, wire
 
 log = logging.getLogger("nightwire.flows")
@@ -131,7 +131,8 @@ class SandboxFunction:
             FlowError: The sandbox cannot be started.
             RegistryAwayError: Ask again later.
         """
-        one = row_filter(self.sandbox.owner, self.name, self.source)
+        source, entry = self.source + functions.ACCEPT_ALL, functions.ACCEPT
+        one = RowFilter(self.sandbox.owner, self.name, 0, source, entry, transform=functions.TRANSFORM)
         left, schemas, until = [*events], _schemas(events, registry), time.monotonic() + RETRY_TIME
         runs, why = False, None
         while left and (why is None or time.monotonic() < until):

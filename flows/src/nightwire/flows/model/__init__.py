@@ -2,7 +2,7 @@
 
 from nightwire.flows.model.check import EventType, check, field_of, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import KEEP_AS_TRANSFORM, KEPT_FIELD, compile_filter, row_filter
+from nightwire.flows.model.functions import KEEP_AS_TRANSFORM, KEPT_FIELD, compile_filter
 from nightwire.flows.model.kinds import ALERTS, KINDS, MOST_ALERTS, RETURNS, STATE_LIMITS, seconds
 from nightwire.flows.model.parse import parse
 
@@ -27,7 +27,6 @@ __all__ = [
     "field_of",
     "parse",
     "router_conditions",
-    "row_filter",
     "seconds",
     "transform_of",
 ]

@@ -6,7 +6,6 @@ Filters' are compiled to the closed language where they can be; all others run i
 from nightwire.filters.admission import compile_function
 from nightwire.filters.language import FilterError
 from nightwire.filters.model import AddedField, Compilation
-from nightwire.filters.sandbox import RowFilter
 
 KEEP = "keep"
 """Name of a filter's function."""
@@ -42,8 +41,3 @@ def compile_transform(source: str, survey: str) -> Compilation:
         FilterError: *source* is no transform, or does not declare what it adds.
     """
     return compile_function(source + ACCEPT_ALL, ACCEPT, survey, TRANSFORM)
-
-
-def row_filter(owner: str, name: str, source: str) -> RowFilter:
-    """Return the job of the sandbox that runs ``transform(alert)`` of *source* on every alert."""
-    return RowFilter(owner, name, 0, source + ACCEPT_ALL, ACCEPT, transform=TRANSFORM)
