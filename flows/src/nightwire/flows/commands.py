@@ -179,9 +179,9 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     click.echo(f"flow {name} is down")
     if purge:
         known = [*running_flows(replace(one, paused=False) for one in flows.values())]
-        used = {topic for one in known if one.name != name for topic in (*one.reads, *one.writes)}
+        used = {topic for one in known if one.name != name for topic in one.input_topics | one.output_topics}
         used |= {one["output"] for one in read_filters(kafka).versions.values()}
-        written = {topic for one in known if one.name == name for topic in one.writes} - used
+        written = {topic for one in known if one.name == name for topic in one.output_topics} - used
         for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
             click.echo(f"{topic} is deleted")
 

@@ -35,7 +35,7 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
 
 
 def _about(stone: Stone) -> str:
-    keys = [*stone.about.needs] or ["where"]
+    keys = [*stone.spec.required] or ["where"]
     said = str(stone.options.get(keys[0], "python" if "python" in stone.options else ""))
     return f"{stone.kind} {said}".strip()
 

@@ -32,8 +32,9 @@ def missing_rights(
     anybody.
     """
     own = f"broker.{owner}."
-    yield from (f"{owner} may not read {topic}" for topic in flow.reads if not rights.allow(owner, topic))
-    for topic in flow.writes:
+    denied = (topic for topic in flow.input_topics if not rights.allow(owner, topic))
+    yield from (f"{owner} may not read {topic}" for topic in denied)
+    for topic in flow.output_topics:
         if not topic.startswith(own) and not rights.allow(owner, topic, WRITING):
             yield f"{owner} may not write {topic}; {own}STREAM he may"
     if not rights.allow(owner, FLOWS, WRITING):

@@ -263,7 +263,7 @@ class Worker:
         )  # fmt: skip
         parts: dict[PartKey, Plan | FlowTerminal] = {at: one for at in ours if (one := made(at)).topics}
         for stone in flow.stones.values():
-            if stone.about.outside and stone.at in ours:
+            if stone.spec.outside and stone.at in ours:
                 more = {"owner": "" if operator else record.made_by, "survey": types[stone.inputs[0]].survey}
                 kind = "/bridge" if stone.kind == "bridge" else ""
                 parts[f"/{stone.name}{kind}"] = flow, replace(stone, options={**stone.options, **more})

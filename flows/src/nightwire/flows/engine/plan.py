@@ -158,7 +158,7 @@ class Plan:
 
 def stones_of_part(flow: Flow, at: str) -> list[Stone]:
     """Return the stones of part *at*, without terminals."""
-    return [one for one in flow.stones.values() if one.at == at and not one.about.terminal]
+    return [one for one in flow.stones.values() if one.at == at and not one.spec.terminal]
 
 
 def queue_topics(flow: Flow) -> list[str]:
@@ -167,9 +167,9 @@ def queue_topics(flow: Flow) -> list[str]:
 
 
 def _has_queue(flow: Flow, stone: Stone) -> bool:
-    if stone.about.terminal:
-        return stone.about.outside
-    return stone.kind == "join" or any(flow.at(edge.node) != stone.at for edge in stone.inputs)
+    if stone.spec.terminal:
+        return stone.spec.outside
+    return stone.kind == "join" or any(flow.worker_of(edge.node) != stone.at for edge in stone.inputs)
 
 
 def compile_part(
