@@ -33,7 +33,7 @@ from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.terminal_runner import TerminalRunner
 from nightwire.flows.log import read_flows
 from nightwire.flows.model import parse
-from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import FILTER, FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
@@ -227,7 +227,7 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
 def test_a_terminal_whose_queue_another_has_tells_no_old_problem(site: Site) -> None:
     flow = parse(site.text(hook("one", "https://example.org/x")))
     ensure_topics(site.kafka, [settings(flow.queue("one"))])
-    given = {"limits": Limits(), "takeover": 2.0, "registry": SchemaRegistry(None)}
+    given = {"limits": TerminalLimits(), "takeover": 2.0, "registry": SchemaRegistry(None)}
     runners = [TerminalRunner(site.kafka, flow, flow.stones["one"], **given) for _ in range(2)]
     for one in runners:
         one.problem = "left behind"

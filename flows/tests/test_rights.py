@@ -22,7 +22,7 @@ from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
 from nightwire.flows.rights import MOST_STONES, MOST_TOPICS, check_topics, missing_rights
 from nightwire.flows.serve import advertised_limits
-from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals import TerminalLimits
 from nightwire.flows.worker import Worker, WorkerSettings, needed_topics
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
 from tests._waiting import until
@@ -192,7 +192,7 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
         [] if his else ["line 8: eve"]
     )
     assert [*missing_rights(flow, "op", RIGHTS)] == []
-    told = advertised_limits(Limits())
+    told = advertised_limits(TerminalLimits())
     assert told == {"inside": False, "mail": ["example.org"]}  # bob's address is his
     if to.startswith('"'):  # as `filter submit --notify mailto:…`
         assert ("example.org, and" in mail_doubt(to.strip('"'), [told])) is not his

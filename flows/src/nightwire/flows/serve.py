@@ -21,8 +21,8 @@ from nightwire.core.runtime import MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import PartRunner
 from nightwire.flows.log import FlowFollower
 from nightwire.flows.problems import ProblemReporter
-from nightwire.flows.terminals import Limits
-from nightwire.flows.terminals.mail import ALLOWED
+from nightwire.flows.terminals import TerminalLimits
+from nightwire.flows.terminals.mail import ALLOWED_RECIPIENTS
 from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOW_PROBLEMS, FLOWS, settings
@@ -79,9 +79,9 @@ def default_name() -> str:
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
-def advertised_limits(limits: Limits) -> dict[str, Any]:
+def advertised_limits(limits: TerminalLimits) -> dict[str, Any]:
     """Return where a worker's terminals may send to, for the directory: no person's address."""
-    named = (one.strip().lower() for one in os.environ.get(ALLOWED, "").split(","))
+    named = (one.strip().lower() for one in os.environ.get(ALLOWED_RECIPIENTS, "").split(","))
     return {"inside": limits.inside, "mail": sorted(one for one in named if one and "@" not in one)}
 
 
@@ -101,11 +101,8 @@ def serve(config: WorkerSettings) -> None:
             ensure_topics(kafka, [settings(FLOW_PROBLEMS)])
         url, which = config.endpoints.schema_registry, partial(cluster_id, kafka)
         registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
-        who = f"flows {config.name}"
-        ends, about = (
-            metrics_at(config.metrics_port),
-            {"worker": config.name, **advertised_limits(config.limits)},
-        )
+        who, ends = f"flows {config.name}", metrics_at(config.metrics_port)
+        about = {"worker": config.name, **advertised_limits(config.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
         worker, reporter = Worker(config, registry, read_rights(kafka)), ProblemReporter(kafka, config.name)

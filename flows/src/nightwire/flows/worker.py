@@ -30,7 +30,7 @@ from nightwire.flows.log import FlowRecord, parse_cached, running_flows
 from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.owner_threads import OwnerThreads
 from nightwire.flows.rights import DeniedError, check_topics, missing_rights
-from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOWS, settings
 
@@ -62,7 +62,7 @@ class WorkerSettings:
 
     endpoints: Endpoints
     name: str
-    limits: Limits = field(default_factory=Limits)
+    limits: TerminalLimits = field(default_factory=TerminalLimits)
     takeover: float = 6.0
     metrics_port: int = 0
 

@@ -26,7 +26,7 @@ from nightwire.flows.engine.events import event_of
 from nightwire.flows.engine.part import partition_of, queue_accounts, resume_queues, without_errors
 from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, Stone, seconds
-from nightwire.flows.terminals import Limits, Refused, Terminal, Unavailable, open_terminal, view
+from nightwire.flows.terminals import EventView, Refused, Terminal, TerminalLimits, Unavailable, open_terminal
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry
 
 log = logging.getLogger("nightwire.flows")
@@ -61,7 +61,7 @@ class TerminalRunner(RestartingThread):
         flow: Flow,
         stone: Stone,
         *,
-        limits: Limits,
+        limits: TerminalLimits,
         takeover: float,
         registry: SchemaRegistry,
     ) -> None:
@@ -126,7 +126,8 @@ class TerminalRunner(RestartingThread):
         """Deliver *message*; return the error of a failed attempt."""
         try:
             event = event_of(message)
-            terminal.deliver(view(event.value, event.identity, self._flow, self._decoder, event.written))
+            identity, written = event.identity, event.written
+            terminal.deliver(EventView.decode(event.value, identity, self._flow, self._decoder, written))
         except (Unavailable, Refused, SchemaError) as error:
             return error
         except Exception as error:
