@@ -259,6 +259,8 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return result.output
 
     file = tmp_path / "flow.toml"
+    file.write_bytes(b"name = '\xff'")
+    assert "flow.toml is no UTF-8: invalid start byte" in said("up", str(file), code=1)
     file.write_text(site.text(out(site, "nowhere")))
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
     keep = "def keep(alert):\n    return bool(str(alert.ra))\n"

@@ -38,7 +38,7 @@ def flow() -> None:
 @bootstrap_option
 @registry_option
 def check(file: Path, bootstrap: str | None, registry: str | None) -> None:
-    """Tell whether the flow in FILE can run here: edges, topics, fields; and draw it.
+    """Check whether the flow in FILE can run here: edges, topics, fields; and draw it.
 
     \b
     Example:
@@ -113,7 +113,7 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
 @click.option("--text", is_flag=True, help="Print its text.")
 @bootstrap_option
 def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> None:
-    """Draw flow NAME; tell what does not run of it: why, which stone, since when.
+    """Draw flow NAME, and print its problems: why, which stone, since when.
 
     \b
     Example:
@@ -255,6 +255,8 @@ def _checked_flow(file: Path, bootstrap: str | None, registry: str | None) -> An
             if one.kind == "filter" and (source := one.options.get("python")):
                 remarks = compile_filter(source, types[one.inputs[0]].survey).remark_lines
                 click.echo(f"{one.name}: {', '.join(remarks)}", err=True)
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{file.name} is no UTF-8: {error.reason}") from error
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
     return parsed

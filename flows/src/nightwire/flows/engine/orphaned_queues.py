@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, takewhile
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
@@ -77,7 +77,7 @@ def delete_orphaned_queues(
     gone = []
     for queue in found:
         try:
-            if not (_is_drained(bootstrap, queue) and is_orphaned(queue)):
+            if not (_drain_expired(bootstrap, queue) and is_orphaned(queue)):
                 continue
         except KafkaException as error:  # somebody reads it: the other queues go on
             log.warning("%s stays: %s", queue, error)
@@ -160,18 +160,19 @@ def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, It
         reader.close()
 
 
-def _is_drained(bootstrap: str, queue: str) -> bool:
+def _drain_expired(bootstrap: str, queue: str) -> bool:
     """Move expired events of *queue* to dead letters; return whether nothing unread is left."""
     with _unread(bootstrap, queue) as (begin, end, reader, unread):
         if (first := next(unread, None)) is None:
             return True
         if not _is_expired(first):
             return False
-        transfer = DeadLetterTransfer(bootstrap, queue, reader, queue_accounts(bootstrap, queue, begin, end))
+        sink = transactional_producer(bootstrap, f"leftover-{queue}")  # fences another worker's
+        accounts = queue_accounts(bootstrap, queue, begin, end)
         left = islice(chain([first], unread), MOST)
         while batch := [*islice(left, BATCH)]:
             expired = [*takewhile(_is_expired, batch)]
-            transfer.run(expired)
+            _send_to_dead_letters(sink, reader, accounts, expired)
             if expired != batch:
                 return False
         return next(unread, None) is None
@@ -181,36 +182,24 @@ def _is_expired(message: Message) -> bool:
     return now_ms() - message.timestamp()[1] >= WAIT * 1000
 
 
-class DeadLetterTransfer:
-    """Moves events of one orphaned queue to dead letters.
+def _send_to_dead_letters(
+    sink: Producer, reader: Consumer, accounts: OffsetAccounts, expired: Sequence[Message]
+) -> None:
+    """Write *expired*, events of one queue, to dead letters, and accounts and position, as one.
 
-    Args:
-        bootstrap: Kafka's address.
-        queue: The queue.
-        reader: Consumer of the queue, in the group of its removed stone.
-        accounts: Of that stone.
+    Raises:
+        KafkaException: Another worker does it, or the stone has come back, and reads.
     """
-
-    def __init__(self, bootstrap: str, queue: str, reader: Consumer, accounts: OffsetAccounts) -> None:
-        self._queue, self._reader, self._accounts = queue, reader, accounts
-        self._sink = transactional_producer(bootstrap, f"leftover-{queue}")  # fences another worker's
-
-    def run(self, expired: Sequence[Message]) -> None:
-        """Write *expired* to dead letters, accounts and positions, in one transaction.
-
-        Raises:
-            KafkaException: Another worker does it, or the stone has come back, and reads.
-        """
-        if not expired:
-            return
-        writer = Writer(self._sink)
-        self._sink.begin_transaction()
-        for one in expired:
-            send_message_to_dead_letters(writer, one, stage=self._queue, reason=REASON)
-            self._accounts.count((self._queue, 0), one.offset() or 0, dead_lettered=1)
-        for account in self._accounts.changed():
-            write_account(writer, account)
-        done = TopicPartitionOffset(self._queue, 0, (expired[-1].offset() or 0) + 1)
-        self._sink.send_offsets_to_transaction([done], self._reader.consumer_group_metadata())
-        self._sink.commit_transaction()
-        log.warning("%s: %d events are dead letters now: %s", self._queue, len(expired), REASON)
+    if not expired:
+        return
+    queue, writer = str(expired[0].topic()), Writer(sink)
+    sink.begin_transaction()
+    for one in expired:
+        send_message_to_dead_letters(writer, one, stage=queue, reason=REASON)
+        accounts.count((queue, 0), one.offset() or 0, dead_lettered=1)
+    for account in accounts.changed():
+        write_account(writer, account)
+    done = TopicPartitionOffset(queue, 0, (expired[-1].offset() or 0) + 1)
+    sink.send_offsets_to_transaction([done], reader.consumer_group_metadata())
+    sink.commit_transaction()
+    log.warning("%s: %d events are dead letters now: %s", queue, len(expired), REASON)
