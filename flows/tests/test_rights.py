@@ -159,6 +159,17 @@ def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.Monkey
     assert worker.rights is RIGHTS
 
 
+def test_a_right_taken_away_while_a_flow_begins_is_missed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightwire.flows.worker.read_rights", lambda _kafka: ReadRights([]))
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS_INTERVAL", 0.0)
+    monkeypatch.setattr(Worker, "_compile", lambda *_: {})
+    monkeypatch.setattr(Worker, "_apply", lambda worker, *_: worker.refresh_rights())
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
+    text = FLOW.format(source="alerts.sim", output="hers")
+    flows = {"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)}
+    until(lambda: worker.follow(flows) or problems(worker), "she may yet")
+
+
 def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
     text = FLOW.format(source="filter.ann.x", output="broker.eve.x")

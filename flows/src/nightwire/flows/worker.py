@@ -151,22 +151,23 @@ class Worker:
             try:
                 plans = {} if record.paused else self._compile(record, version, flows)
                 if self.leaving or rights is not self.rights:
-                    return  # his rights are checked again first
+                    return  # the next text waits for the new rights
                 self._apply(name, plans)
             except Exception as error:  # noqa: BLE001  (one flow's text stops no other flow)
                 self._note_problem(name, version, error)
             else:
                 self.hosted[name].problem, self.hosted[name].version = "", version
+                if rights is not self.rights:  # since that was begun: check it again
+                    self.hosted[name].version = -1
 
     def _is_allowed(self, record: FlowRecord, version: int, flows: Flows) -> bool:
         """Return whether a flow's owner has the rights that it needs; else stop it."""
         self.hosted.setdefault(record.name, HostedFlow(record.made_by))
-        his = running_flows(
-            one for one, at in flows.values() if at < version and one.made_by == record.made_by
-        )
+        older = (one for one, at in flows.values() if at < version and one.made_by == record.made_by)
         try:
-            flow = parse_cached(record.text)
-            if not record.paused and (wrong := [*missing_rights(flow, record.made_by, self.rights, [*his])]):
+            flow, others = parse_cached(record.text), [*running_flows(older)]
+            wrong = [] if record.paused else [*missing_rights(flow, record.made_by, self.rights, others)]
+            if wrong:
                 raise DeniedError(wrong)
         except FlowError as error:
             self._note_problem(record.name, version, error)
