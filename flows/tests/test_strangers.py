@@ -328,8 +328,8 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     assert kept == [(["b"], None)]  # others have just ended
 
 
-class Forgetting:
-    """A consumer of a topic of which Kafka forgets twenty records more, and then no more."""
+class ExpiringConsumer:
+    """A consumer of a topic of which Kafka deletes twenty records more, and then no more."""
 
     lows = iter((30, 30))
 
@@ -341,7 +341,7 @@ class Forgetting:
         """Go on with Kafka."""
 
 
-class Remembering:
+class PagingArchive:
     """An archive of all records, ten a page."""
 
     def records(self, here: tuple[str, int], wanted: range) -> tuple[list[Message], int]:
@@ -361,7 +361,7 @@ def session_of(archived: ArchivedRecords) -> PartSession:
 
 def test_what_the_archive_gave_of_a_partition_that_went_is_the_next_workers() -> None:
     """It goes while Kafka is asked for more, as partitions do."""
-    archived, source = ArchivedRecords(cast("Any", Remembering())), cast("Any", Forgetting())
+    archived, source = ArchivedRecords(cast("Any", PagingArchive())), cast("Any", ExpiringConsumer())
     source.lows = iter((10,))
     session = session_of(archived)
     source.unassign = lambda: None
@@ -370,7 +370,7 @@ def test_what_the_archive_gave_of_a_partition_that_went_is_the_next_workers() ->
 
 
 def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
-    archived, source = ArchivedRecords(cast("Any", Remembering())), cast("Any", Forgetting())
+    archived, source = ArchivedRecords(cast("Any", PagingArchive())), cast("Any", ExpiringConsumer())
     session = session_of(archived)
     read: list[int] = []
     while archived.ends:
@@ -380,7 +380,7 @@ def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -
 
 
 def test_what_nobody_has_any_more_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    source = cast("Any", Forgetting())
+    source = cast("Any", ExpiringConsumer())
     source.lows = iter((30,))
     assert ArchivedRecords(None).next_offset(source, TopicPartition("filter.ann.x", 1, 10)) == 30
     assert "filter.ann.x/1: Kafka has forgotten offsets 10 to 29, unread" in caplog.text
