@@ -115,7 +115,7 @@ ORDER = {
     ],
     "flows": [
         "model",
-        "drawing lanes log problems terminals",
+        "drawing log owner_threads problems terminals",
         "engine rights",
         "worker",
         "serve",

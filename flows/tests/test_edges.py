@@ -23,7 +23,7 @@ from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
-from nightwire.flows.engine import drop_leftovers, leftovers, waiting
+from nightwire.flows.engine import delete_orphaned_queues, orphaned_queues, unread_counts
 from nightwire.flows.log import write_flow
 from nightwire.flows.model import parse
 from nightwire.schemas import SIM_ALERT_ID, records
@@ -188,21 +188,22 @@ def test_a_queue_goes_once_its_stone_is_gone_and_all_was_read(
         hung.hang.clear()
     gone, late = (flow_queue(site.flow, name) for name in ("read", "late"))
     changed = parse(site.text(out(site, "sky")))
-    assert drop_leftovers(site.kafka, [parse(site.text(hook("read", page.url)))]) == []
-    assert waiting(site.kafka, changed).keys() == {"late"}
-    assert drop_leftovers(site.kafka, [changed]) == [gone]
+    assert delete_orphaned_queues(site.kafka, [parse(site.text(hook("read", page.url)))]) == []
+    assert unread_counts(site.kafka, changed).keys() == {"late"}
+    assert delete_orphaned_queues(site.kafka, [changed]) == [gone]
     assert {late} == {one for one in topics_of(site.kafka) if one.startswith(f"flow.{site.flow}.")}
-    monkeypatch.setattr(leftovers, "LATE", 0.0)
-    monkeypatch.setattr(leftovers, "BATCH", 2)
-    monkeypatch.setattr(leftovers, "MOST", 2)
-    assert leftovers.leftovers((), [gone, late, "alerts.sim"], {site.flow}) == []
-    assert leftovers.leftovers((), [gone, late, "alerts.sim"], {"another"}) == [late, gone]
+    monkeypatch.setattr(orphaned_queues, "WAIT", 0.0)
+    monkeypatch.setattr(orphaned_queues, "BATCH", 2)
+    monkeypatch.setattr(orphaned_queues, "MOST", 2)
+    assert orphaned_queues.find_orphaned_queues((), [gone, late, "alerts.sim"], {site.flow}) == []
+    assert orphaned_queues.find_orphaned_queues((), [gone, late, "alerts.sim"], {"another"}) == [late, gone]
     # once Kafka knows that nobody reads
-    wait_for(lambda: drop_leftovers(site.kafka, [changed]) or site.rows(late) == [(2, 0, 0, 2)])
-    assert drop_leftovers(site.kafka, [changed], is_still=lambda _: False) == []  # it came back meanwhile
-    assert drop_leftovers(site.kafka, [changed]) == [late]
+    wait_for(lambda: delete_orphaned_queues(site.kafka, [changed]) or site.rows(late) == [(2, 0, 0, 2)])
+    # the stone came back meanwhile:
+    assert delete_orphaned_queues(site.kafka, [changed], is_orphaned=lambda _: False) == []
+    assert delete_orphaned_queues(site.kafka, [changed]) == [late]
     assert site.rows(late) == [(3, 0, 0, 3)]
-    assert {*site.dead().values()} == {leftovers.WHY}
+    assert {*site.dead().values()} == {orphaned_queues.REASON}
     letters = [
         one for one in map(headers_of, records_in(site.kafka, DEAD_LETTERS)) if one["stage"].decode() == late
     ]

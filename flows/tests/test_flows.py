@@ -30,10 +30,10 @@ from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
-from nightwire.flows.engine.way_out import WayOut
+from nightwire.flows.engine.terminal_runner import TerminalRunner
 from nightwire.flows.log import read_flows
 from nightwire.flows.model import parse
-from nightwire.flows.terminals import Limits
+from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import FILTER, FLOW
 from nightwire.schemas.topics import filter_topic, flow_queue, settings
@@ -227,16 +227,16 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
 def test_a_terminal_whose_queue_another_has_tells_no_old_problem(site: Site) -> None:
     flow = parse(site.text(hook("one", "https://example.org/x")))
     ensure_topics(site.kafka, [settings(flow.queue("one"))])
-    given = {"limits": Limits(), "takeover": 2.0, "registry": SchemaRegistry(None)}
-    ways = [WayOut(site.kafka, flow, flow.stones["one"], **given) for _ in range(2)]
-    for way in ways:
-        way.problem = "left behind"
-        way.start()
-    wait_for(lambda: not any(way.problem for way in ways))
-    for way in ways:
-        way.leave()
-    for way in ways:
-        way.join(30)
+    given = {"limits": TerminalLimits(), "takeover": 2.0, "registry": SchemaRegistry(None)}
+    runners = [TerminalRunner(site.kafka, flow, flow.stones["one"], **given) for _ in range(2)]
+    for one in runners:
+        one.problem = "left behind"
+        one.start()
+    wait_for(lambda: not any(one.problem for one in runners))
+    for one in runners:
+        one.leave()
+    for one in runners:
+        one.join(30)
 
 
 def test_a_webhook_inside_is_refused_to_dead_letters(site: Site, tmp_path: Path) -> None:
@@ -259,6 +259,8 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         return result.output
 
     file = tmp_path / "flow.toml"
+    file.write_bytes(b"name = '\xff'")
+    assert "flow.toml is no UTF-8: invalid start byte" in said("up", str(file), code=1)
     file.write_text(site.text(out(site, "nowhere")))
     assert "flow.toml, line 8: stone out: there is no nowhere" in said("check", str(file), code=1)
     keep = "def keep(alert):\n    return bool(str(alert.ra))\n"

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from nightwire.filters.language import FilterError
 from nightwire.flows.drawing import svg, tree
-from nightwire.flows.model import Edge, FlowError, check, compiled, parse
+from nightwire.flows.model import Edge, FlowError, check, compile_filter, parse
 from nightwire.schemas import sim_alert_schema
 
 TEXT = """\
@@ -253,8 +253,8 @@ def test_what_was_not_compiled_in_time_is_compiled_later(monkeypatch: pytest.Mon
     with monkeypatch.context() as busy:
         busy.setattr("nightwire.filters.admission.text_process.WALL_S", 0.0)
         with pytest.raises(FilterError, match="not compiled within 0 s"):
-            compiled(source, "sim")
-    assert "snr" in compiled(source, "sim").fields
+            compile_filter(source, "sim")
+    assert "snr" in compile_filter(source, "sim").fields
 
 
 def test_a_join_of_returns_alone_is_refused() -> None:

@@ -21,8 +21,8 @@ from nightwire.flows.engine.events import Event, Origin
 from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
 from nightwire.flows.rights import MOST_STONES, MOST_TOPICS, check_topics, missing_rights
-from nightwire.flows.serve import told_of_limits
-from nightwire.flows.terminals import Limits
+from nightwire.flows.serve import advertised_limits
+from nightwire.flows.terminals import TerminalLimits
 from nightwire.flows.worker import Worker, WorkerSettings, needed_topics
 from nightwire.schemas import Codec, SchemaRegistry, sim_alert_schema
 from tests._waiting import until
@@ -153,10 +153,21 @@ def test_rights_stay_as_they_were_while_kafka_is_away(monkeypatch: pytest.Monkey
         raise TimeoutError
 
     monkeypatch.setattr("nightwire.flows.worker.read_rights", away)
-    monkeypatch.setattr("nightwire.flows.worker.RIGHTS", 0.0)
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS_INTERVAL", 0.0)
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
-    worker.follow_rights()
+    worker.refresh_rights()
     assert worker.rights is RIGHTS
+
+
+def test_a_right_taken_away_while_a_flow_begins_is_missed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nightwire.flows.worker.read_rights", lambda _kafka: ReadRights([]))
+    monkeypatch.setattr("nightwire.flows.worker.RIGHTS_INTERVAL", 0.0)
+    monkeypatch.setattr(Worker, "_compile", lambda *_: {})
+    monkeypatch.setattr(Worker, "_apply", lambda worker, *_: worker.refresh_rights())
+    worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None), RIGHTS)
+    text = FLOW.format(source="alerts.sim", output="hers")
+    flows = {"a": (FlowRecord("a", text, False, "eve", datetime.now(UTC)), 1)}
+    until(lambda: worker.follow(flows) or problems(worker), "she may yet")
 
 
 def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
@@ -166,8 +177,8 @@ def test_a_flow_without_rights_does_not_run_and_says_why() -> None:
     until(lambda: worker.follow({"a": (eves, 1)}) or problems(worker), "no problem")
     assert problems(worker) == {"a": "eve may not read filter.ann.x"}
     assert worker.hosted["a"].parts == {}
-    worker.tidy({"a": (eves, 2)})  # of what was not tried yet nothing is said
-    assert worker.found() == {("a", ""): (1, "eve may not read filter.ann.x")}
+    worker.clean_up({"a": (eves, 2)})  # of what was not tried yet nothing is said
+    assert worker.problems() == {("a", ""): (1, "eve may not read filter.ann.x")}
 
 
 MAIL = '[stones.m]\nkind = "email"\nfrom = "s"\nto = {to}\n'
@@ -192,7 +203,7 @@ def test_owners_mail_whom_the_operator_allows(to: str, his: bool, monkeypatch: p
         [] if his else ["line 8: eve"]
     )
     assert [*missing_rights(flow, "op", RIGHTS)] == []
-    told = told_of_limits(Limits())
+    told = advertised_limits(TerminalLimits())
     assert told == {"inside": False, "mail": ["example.org"]}  # bob's address is his
     if to.startswith('"'):  # as `filter submit --notify mailto:…`
         assert ("example.org, and" in mail_doubt(to.strip('"'), [told])) is not his

@@ -19,16 +19,16 @@ from nightwire.filters.model import AddedField
 from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
-from nightwire.flows.engine.bridge import crossed
-from nightwire.flows.engine.events import Event, Lacking, Origin, event_of
+from nightwire.flows.engine.archived import ArchivedRecords
+from nightwire.flows.engine.bridge import has_crossed
+from nightwire.flows.engine.events import Event, Origin, Rejection, event_of
 from nightwire.flows.engine.join import JoinRunner
-from nightwire.flows.engine.part import PartRunner, Session
-from nightwire.flows.engine.past import Past
-from nightwire.flows.engine.stones import Function, Sorter, SplitRunner, contained
+from nightwire.flows.engine.part import PartRunner, PartSession
+from nightwire.flows.engine.stones import ConditionRunner, SandboxFunction, SplitRunner, owner_sandbox
 from nightwire.flows.engine.window import WindowRunner
 from nightwire.flows.log import FlowRecord
-from nightwire.flows.model import Stone, compiled, parse
-from nightwire.flows.worker import Hosted, Worker, WorkerSettings
+from nightwire.flows.model import Stone, compile_filter, parse
+from nightwire.flows.worker import HostedFlow, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey
 from tests._waiting import until
 
@@ -75,7 +75,7 @@ def join(**options: Any) -> JoinRunner:
 
 def event(number: int, **source: Any) -> Event:
     """Return an event with an alert of one object."""
-    return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), at=number)
+    return Event(alert(1, **source), None, Origin("alerts.sim", 0, number), index=number)
 
 
 def test_a_window_reads_the_field_that_its_check_found() -> None:
@@ -89,9 +89,9 @@ def test_a_window_reads_the_field_that_its_check_found() -> None:
 def test_a_number_that_is_none_spoils_no_window(field: str, bad: float) -> None:
     """It is no fault of the alert's, and counts for nothing: told by what is missing."""
     made = window(value="diaSource.psfFlux").run([event(0), event(1, **{field: bad}), event(2)])
-    [(lacking, why)] = made.faults
+    [(rejected, why)] = made.faults
     named = {"midpointMjdTai": "no mjd_tai", "psfFlux": "no diaSource.psfFlux"}[field]
-    assert (lacking.at, why, isinstance(why, Lacking)) == (1, named, True)
+    assert (rejected.index, why, isinstance(why, Rejection)) == (1, named, True)
     assert len(made.passed[""]) == 2
 
 
@@ -108,7 +108,7 @@ def test_an_alert_without_an_object_is_rejected_by_that_name(kind: str, name: st
         Message(topic=topic, partition=0, offset=at, key=None, value=one) for at, one in enumerate(values)
     ]
     made = plan.run(said)
-    assert ([*made.dead], made.rejected[1]) == ([2], f"{name}: no object_id")
+    assert ([*made.dead_letters], made.rejected[1]) == ([2], f"{name}: no object_id")
     assert [key for key, _ in made.state] == [name]
 
 
@@ -116,7 +116,7 @@ def test_a_window_of_another_field_begins_anew() -> None:
     """What was kept by another object, or of another field, is none of it; else it goes on."""
 
     def kept(**options: Any) -> str:
-        return window(**options).kept_as
+        return window(**options).state_name
 
     assert kept() == kept(by="object_id", above=3) == kept(function="count") == "often"
     assert len({kept(), kept(by="band"), kept(value="snr"), kept(by="band", value="snr")}) == 4
@@ -126,13 +126,13 @@ def test_a_time_of_the_far_future_makes_no_window_deaf() -> None:
     written = round((60_000.0 - 40_587.0) * 86_400_000)
     far = replace(event(1, midpointMjdTai=90_000.0), written=written)
     made = window().run([event(0), far, replace(event(2), written=written)])
-    assert [(one.at, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
+    assert [(one.index, "more than a day after" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
 def test_what_is_too_long_to_be_kept_stands_in_no_others_way() -> None:
     made = join().run([event(0), event(1, band="g" * 30_000), event(2)])
-    assert [(one.at, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
+    assert [(one.index, "too many to keep" in why) for one, why in made.faults] == [(1, True)]
     assert len(made.passed[""]) == 2
 
 
@@ -143,7 +143,7 @@ def test_what_is_over_gets_a_tombstone_from_who_had_a_part_in_it() -> None:
     one.restore({key: value for key, value in first.state.items() if value} | {"6": first.state["5"] or b""})
     assert one.run([event(1, diaObjectId=5)]).state.keys() == {"5"}
     assert one.run([event(2, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys() == {"5", "7"}
-    assert (one.held.keys(), one.run([event(3, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys()) == (
+    assert (one.states.keys(), one.run([event(3, diaObjectId=7, midpointMjdTai=60_001.0)]).state.keys()) == (
         {"7"},
         {"7"},
     )
@@ -157,8 +157,8 @@ def test_what_is_too_much_is_let_go_and_counted(caplog: pytest.LogCaptureFixture
     elsewhere = json.dumps([False, [[59_999.9, 1.0, "a", "alerts.sim", 3, 0]]]).encode()
     one.restore({key: value for key, value in first.state.items() if value} | {"4": elsewhere})
     more = one.run([event(3, diaObjectId=7)])
-    assert ([key for key, value in more.state.items() if value is None], one.early) == (["6"], 1)
-    assert {*one.held} == {"5", "7"}
+    assert ([key for key, value in more.state.items() if value is None], one.evicted) == (["6"], 1)
+    assert {*one.states} == {"5", "7"}
     assert "keeps at most 2 objects and 64 MiB: 1 were let go early" in caplog.text
 
 
@@ -167,7 +167,7 @@ def test_what_is_too_long_together_is_let_go() -> None:
     one.run([event(0, diaObjectId=5), event(1, diaObjectId=6)])
     one.size += 1 << 20  # as if others were there
     assert [*one.run([event(2, diaObjectId=7)]).state.values()] == [None, None, None]
-    assert (one.size, one.early, one.held) == (1 << 20, 3, {})
+    assert (one.size, one.evicted, one.states) == (1 << 20, 3, {})
 
 
 WAYS = [([], False), (["A"], False), (["A", "B"], True), (["C", "A", "B", "C"], True), (["B", "C"], False)]
@@ -178,20 +178,20 @@ def test_what_crossed_a_bridge_does_not_cross_it_again(way: list[str], again: bo
     """Sites A and B; the alert is at A, and goes to B."""
     found = message()
     found.set_headers([("site", one.encode()) for one in way])
-    assert crossed(found, "A", "B") is again
+    assert has_crossed(found, "A", "B") is again
 
 
 def test_a_function_of_python_sorts_events() -> None:
     source = "def keep(alert):\n    return 10 / (alert.ra - 5) > 1\n"
-    sorter = Sorter(
-        {"": Condition(compiled(source, "sim").program or "", "sim")}, None, window().decoder, "sim"
+    sorter = ConditionRunner(
+        {"": Condition(compile_filter(source, "sim").program or "", "sim")}, None, window().decoder, "sim"
     )
     made = sorter.run([event(number, ra=ra) for number, ra in enumerate([10.0, 5.0, 100.0])])
-    assert ([one.at for one in made.passed[""]], made.faults) == ([0], [])
+    assert ([one.index for one in made.passed[""]], made.faults) == ([0], [])
 
 
 @pytest.fixture
-def function(monkeypatch: pytest.MonkeyPatch) -> Function:
+def function(monkeypatch: pytest.MonkeyPatch) -> SandboxFunction:
     """Yield one that computes, fails, or has no end, as the alert's place says."""
     monkeypatch.setattr(stones, "LIMITS", Limits(cpu_s=0.2, alert_s=0.05))
     source = """
@@ -199,18 +199,18 @@ def transform(alert):
     while alert.ra > 40: pass
     return {"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra}
 """
-    return Function(contained("ann"), "ann", "bright.x", source, (AddedField("score", "float"),))
+    return SandboxFunction(owner_sandbox("ann"), "bright.x", source, (AddedField("score", "float"),))
 
 
-def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: Function) -> None:
+def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: SandboxFunction) -> None:
     """What it computes goes on, in order; each of the others is named."""
     faults: list[tuple[Event, str]] = []
     events = [event(at, ra=ra) for at, ra in enumerate([10.0, 0.0, 45.0, 25.0, 20.0])]
-    events.insert(1, Event(b"x", None, Origin("alerts.sim", 0, 9), at=9))
-    made = function.added(events, "sim", SchemaRegistry(None), faults)
-    said = [(one.at, json.loads(text)) for one, text in made]
+    events.insert(1, Event(b"x", None, Origin("alerts.sim", 0, 9), index=9))
+    made = function.compute(events, "sim", SchemaRegistry(None), faults)
+    said = [(one.index, json.loads(text)) for one, text in made]
     assert said == [(0, {"score": 0.1}), (4, {"score": 0.05})]
-    assert {one.at: why for one, why in faults} == {
+    assert {one.index: why for one, why in faults} == {
         9: "nightwire.schemas.errors.DecodeError: not in wire format: 1 bytes, the header alone has 5",
         1: "ZeroDivisionError: float division by zero (line 4: return "
         '{"score": "text"} if alert.ra > 20 else {"score": 1 / alert.ra})',
@@ -220,12 +220,12 @@ def test_a_function_that_fails_or_has_no_end_stops_no_other_alert(function: Func
 
 
 def test_a_function_that_is_stopped_again_and_again_is_not_tried_for_ever(
-    function: Function, monkeypatch: pytest.MonkeyPatch
+    function: SandboxFunction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faults: list[tuple[Event, str]] = []
-    monkeypatch.setattr(stones, "AGAIN", 0.0)
+    monkeypatch.setattr(stones, "RETRY_TIME", 0.0)
     events = [event(at, ra=45.0) for at in range(3)]
-    assert [*function.added(events, "sim", SchemaRegistry(None), faults)] == []
+    assert [*function.compute(events, "sim", SchemaRegistry(None), faults)] == []
     assert [why.partition(" longer")[0] for _, why in faults] == ["took", *["not computed: took"] * 2]
 
 
@@ -280,7 +280,7 @@ def test_what_comes_to_a_terminal_by_two_ways_is_written_once() -> None:
         '[stones.t]\nkind = "topic"\nfrom = ["s", "a"]\ntopic = "t"'
     )
     plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {"a": SplitRunner()})
-    assert [(topic, event.at) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
+    assert [(topic, event.index) for topic, event in plan.run([message(), message(offset="3")]).outputs] == [
         ("t", 0),
         ("t", 1),
     ]
@@ -293,7 +293,7 @@ def test_a_record_that_is_too_long_with_its_headers_is_a_dead_letter() -> None:
     plan = Plan(parse(text), 1, "", {"filter.ann.x": "s"}, {})
     long = Message(topic="filter.ann.x", partition=0, offset=0, key=None, value=bytes(MAX_MESSAGE - 99))
     made = plan.run([long, message()])
-    assert ([*made.dead], [event.at for _, event in made.outputs]) == ([0], [1])
+    assert ([*made.dead_letters], [event.index for _, event in made.outputs]) == ([0], [1])
 
 
 def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,35 +301,35 @@ def test_of_a_flow_that_stays_as_it_was_no_queue_is_deleted(monkeypatch: pytest.
     kept: list[tuple[list[str], set[str] | None]] = []
     monkeypatch.setattr(
         worker_module,
-        "drop_leftovers",
+        "delete_orphaned_queues",
         lambda _kafka, flows, names, _: kept.append(([f.name for f in flows], names)),
     )
     clock = iter(range(0, 10**6, 31))
     monkeypatch.setattr(worker_module.time, "monotonic", lambda: float(next(clock)))
     worker = Worker(WorkerSettings(Endpoints("127.0.0.1:1", ""), "m"), SchemaRegistry(None))
-    worker._tidied = 0.0
+    worker._cleaned_at = 0.0
     text = 'name = "{}"\n[sources.s]\ntopic = "x"\n[stones.t]\nkind = "split"\nfrom = "s"'
     flows = {
         one: (FlowRecord(one, text.format(one), one == "c", "ann", datetime.now(UTC)), 1) for one in "abc"
     }
     worker.hosted = {
-        one: Hosted("ann", 1) for one in "bc"
+        one: HostedFlow("ann", 1) for one in "bc"
     }  # "a" is refused, or waits for its owner's other texts
     for version in range(10):  # that another flow changes all the time holds up nothing
-        worker.tidy(flows | {"d": (flows["b"][0], version)})
-        if worker._burial.ident:
-            worker._burial.join(10)
+        worker.clean_up(flows | {"d": (flows["b"][0], version)})
+        if worker._cleaner.ident:
+            worker._cleaner.join(10)
     assert kept[-1] == (["b", "c"], {*"abcd"})
     kept.clear()
     while not kept:
-        worker.tidy({"b": flows["b"]})
-        if worker._burial.ident:
-            worker._burial.join(10)
+        worker.clean_up({"b": flows["b"]})
+        if worker._cleaner.ident:
+            worker._cleaner.join(10)
     assert kept == [(["b"], None)]  # others have just ended
 
 
-class Forgetting:
-    """A consumer of a topic of which Kafka forgets twenty records more, and then no more."""
+class ExpiringConsumer:
+    """A consumer of a topic of which Kafka deletes twenty records more, and then no more."""
 
     lows = iter((30, 30))
 
@@ -341,7 +341,7 @@ class Forgetting:
         """Go on with Kafka."""
 
 
-class Remembering:
+class PagingArchive:
     """An archive of all records, ten a page."""
 
     def records(self, here: tuple[str, int], wanted: range) -> tuple[list[Message], int]:
@@ -350,39 +350,39 @@ class Remembering:
         return [Message(topic=here[0], partition=here[1], offset=at) for at in page], page.stop
 
 
-def session_of(past: Past) -> Session:
+def session_of(archived: ArchivedRecords) -> PartSession:
     """Return one that reads ten records from the archive, and then goes on with Kafka."""
     text = 'name = "b"\n[sources.s]\ntopic = "alerts.sim"\n[stones.t]\nkind = "split"\nfrom = "s"'
     part = PartRunner("127.0.0.1:1", "w", Plan(parse(text), 1, "", {"alerts.sim": "s"}, {}), 2.0)
-    session = Session("127.0.0.1:1", "n", part, 2.0, past)
-    session._next["alerts.sim", 0], past.ends["alerts.sim", 0] = 0, 10
+    session = PartSession(part, archived)
+    session._positions["alerts.sim", 0], archived.ends["alerts.sim", 0] = 0, 10
     return session
 
 
 def test_what_the_archive_gave_of_a_partition_that_went_is_the_next_workers() -> None:
     """It goes while Kafka is asked for more, as partitions do."""
-    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
+    archived, source = ArchivedRecords(cast("Any", PagingArchive())), cast("Any", ExpiringConsumer())
     source.lows = iter((10,))
-    session = session_of(past)
+    session = session_of(archived)
     source.unassign = lambda: None
     source.consume = lambda *_: session._revoked(source, [TopicPartition("alerts.sim", 0)]) or []
     assert session._batch(source) == []
 
 
 def test_what_kafka_forgets_while_the_archive_is_read_comes_from_the_archive() -> None:
-    past, source = Past(cast("Any", Remembering())), cast("Any", Forgetting())
-    session = session_of(past)
+    archived, source = ArchivedRecords(cast("Any", PagingArchive())), cast("Any", ExpiringConsumer())
+    session = session_of(archived)
     read: list[int] = []
-    while past.ends:
-        read += [one.offset() or 0 for one in session._archived(source)]
-        session._next["alerts.sim", 0] = read[-1] + 1
+    while archived.ends:
+        read += [one.offset() or 0 for one in session._archived_batch(source)]
+        session._positions["alerts.sim", 0] = read[-1] + 1
     assert read == [*range(30)]
 
 
 def test_what_nobody_has_any_more_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    source = cast("Any", Forgetting())
+    source = cast("Any", ExpiringConsumer())
     source.lows = iter((30,))
-    assert Past(None).until(source, TopicPartition("filter.ann.x", 1, 10)) == 30
+    assert ArchivedRecords(None).next_offset(source, TopicPartition("filter.ann.x", 1, 10)) == 30
     assert "filter.ann.x/1: Kafka has forgotten offsets 10 to 29, unread" in caplog.text
 
 
@@ -401,4 +401,4 @@ def test_what_another_kind_of_stone_kept_is_no_state() -> None:
     for stone, own, others in ((window(), windows, joins), (join(), joins, windows)):
         [(key, kept), [other]] = [*own.items(), others.values()]
         stone.restore({key: kept or b"", "a": other or b"", "b": b"[[], []]", "c": b"x", "d": b"[0, [[]]]"})
-        assert stone.held.keys() == {key}
+        assert stone.states.keys() == {key}

@@ -21,19 +21,18 @@ from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
 from nightwire.flows.terminals import (
     EventView,
-    Limits,
     Refused,
+    TerminalLimits,
     Unavailable,
     mail,
     open_terminal,
-    view,
     vtp,
 )
 from nightwire.flows.terminals.mail import MOST_IN_AN_HOUR, Quota
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-EVENT = view(alert(7, band="g"), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
-INSIDE = Limits(inside=True)
+EVENT = EventView.decode(alert(7, band="g"), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
+INSIDE = TerminalLimits(inside=True)
 SECRET = "whsec_bmlnaHR3aXJlIG5pZ2h0d2lyZSE="  # noqa: S105
 
 
@@ -42,7 +41,7 @@ def stone(kind: str, **options: Any) -> Stone:
     return Stone("out", kind, (), options=options)
 
 
-def deliver(to: Stone, limits: Limits, event: EventView = EVENT) -> None:
+def deliver(to: Stone, limits: TerminalLimits, event: EventView = EVENT) -> None:
     """Hand one event over."""
     with closing(open_terminal(to, limits)) as terminal:
         terminal.deliver(event)
@@ -87,9 +86,9 @@ def test_an_answer_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_mail_server_or_broker_byte_by_byte_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each byte comes in time."""
-    monkeypatch.setattr(mail, "LONGEST", 0.5)
+    monkeypatch.setattr(mail, "DEADLINE", 0.5)
     monkeypatch.setattr(vtp, "TIMEOUT", 0.5)
-    event = view(alert(7, ra=1.0, dec=2.0), "a/0/7", "b", AlertDecoder(SchemaRegistry(None)))
+    event = EventView.decode(alert(7, ra=1.0, dec=2.0), "a/0/7", "b", AlertDecoder(SchemaRegistry(None)))
     mailed = stone("email", to="ann@example.org")
     with serving(Dripping(b"220-")) as server:
         monkeypatch.setenv("NIGHTWIRE_FLOW_SMTP", f"127.0.0.1:{server.server_address[1]}")
@@ -103,7 +102,7 @@ def test_a_mail_server_or_broker_byte_by_byte_has_an_end(monkeypatch: pytest.Mon
 
 def test_a_vtp_broker_inside_is_refused() -> None:
     with pytest.raises(Refused, match="an address inside"):
-        deliver(stone("vtp", to="localhost:9"), Limits())
+        deliver(stone("vtp", to="localhost:9"), TerminalLimits())
 
 
 @pytest.mark.parametrize(
@@ -273,7 +272,7 @@ def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatc
     """The TOM is like one of TOM Toolkit 3.1, by which the same requests were taken."""
     monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
     placed = alert(7, band="g", ra=10.0, dec=-20.0)
-    event = view(placed, "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
+    event = EventView.decode(placed, "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
     with serving(Tom()) as tom:
         asked = stone("tom", url=f"http://127.0.0.1:{tom.server_port}/", **REQUEST)
         deliver(asked, INSIDE, event)
@@ -297,7 +296,7 @@ def test_a_subject_with_a_line_break_is_one_line() -> None:
 
 
 def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None:
-    limits = Limits(files=tmp_path / "out")
+    limits = TerminalLimits(files=tmp_path / "out")
     open_terminal(stone("file", path="bright/a.jsonl"), limits).deliver(EVENT)
     [line] = (tmp_path / "out/bright/a.jsonl").read_text().splitlines()
     assert json.loads(line)["id"] == EVENT.identity
@@ -308,12 +307,12 @@ def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None
     with pytest.raises(Refused, match="leads out"):
         open_terminal(stone("file", path="../a"), limits).deliver(EVENT)
     with pytest.raises(Unavailable, match='--files FOLDER, and let at = "NAME"'):
-        deliver(stone("file", path="a"), Limits())
+        deliver(stone("file", path="a"), TerminalLimits())
 
 
 def test_a_database_has_each_event_once(tmp_path: Path) -> None:
     given = {"database": f"sqlite:///{tmp_path}/a.db", "table": "bright"}
-    rows = open_terminal(stone("database", **given), Limits(files=tmp_path))
+    rows = open_terminal(stone("database", **given), TerminalLimits(files=tmp_path))
     rows.deliver(EVENT)
     rows.deliver(EVENT)
     rows.close()
@@ -328,7 +327,7 @@ def test_a_database_has_each_event_once(tmp_path: Path) -> None:
 )
 def test_databases_that_cannot_be(url: str, error: type[Exception]) -> None:
     with pytest.raises(error):
-        deliver(stone("database", database=url, table="t"), Limits(files=Path("/proc")))
+        deliver(stone("database", database=url, table="t"), TerminalLimits(files=Path("/proc")))
 
 
 def test_slack_gets_fields_as_texts_that_call_nobody() -> None:
@@ -349,7 +348,7 @@ def test_what_a_variable_holds_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch
 def test_a_database_in_a_file_lies_where_the_worker_allows_files(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
     with pytest.raises(Refused, match="leads out"):
-        deliver(stone("database", database=url, table="t"), Limits(files=tmp_path / "b"))
+        deliver(stone("database", database=url, table="t"), TerminalLimits(files=tmp_path / "b"))
     with pytest.raises(Unavailable, match="--files"):
         deliver(stone("database", database=url, table="t"), INSIDE)
     assert not [*tmp_path.glob("a*")]
@@ -359,7 +358,7 @@ def test_a_row_that_a_table_refuses_is_no_row_that_is_there(tmp_path: Path) -> N
     with sqlite3.connect(tmp_path / "a.db") as made:
         made.execute("CREATE TABLE t (id TEXT, flow TEXT, event TEXT, night TEXT NOT NULL)")
     rows = open_terminal(
-        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), Limits(files=tmp_path)
+        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), TerminalLimits(files=tmp_path)
     )
     with pytest.raises(Refused, match="the table does not take it"):
         rows.deliver(EVENT)
@@ -368,7 +367,7 @@ def test_a_row_that_a_table_refuses_is_no_row_that_is_there(tmp_path: Path) -> N
 
 def test_two_flows_share_a_table(tmp_path: Path) -> None:
     rows = open_terminal(
-        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), Limits(files=tmp_path)
+        stone("database", database=f"sqlite:///{tmp_path}/a.db", table="t"), TerminalLimits(files=tmp_path)
     )
     rows.deliver(EVENT)
     rows.deliver(EventView(EVENT.identity, "faint", EVENT.fields))

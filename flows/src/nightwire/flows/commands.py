@@ -38,13 +38,13 @@ def flow() -> None:
 @bootstrap_option
 @registry_option
 def check(file: Path, bootstrap: str | None, registry: str | None) -> None:
-    """Tell whether the flow in FILE can run here: edges, topics, fields; and draw it.
+    """Check whether the flow in FILE can run here: edges, topics, fields; and draw it.
 
     \b
     Example:
       nightwire flow check bright.toml
     """
-    _draw(_checked(file, bootstrap, registry))
+    _draw(_checked_flow(file, bootstrap, registry))
 
 
 @flow.command()
@@ -61,15 +61,17 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
     Example:
       nightwire flow up bright.toml
     """
+    from nightwire.flows.log import write_flow
+
     kafka = _kafka(bootstrap)
     if Path(flow_or_file).is_file():
-        name = _checked(Path(flow_or_file), bootstrap, registry).name
+        name = _checked_flow(Path(flow_or_file), bootstrap, registry).name
         text = Path(flow_or_file).read_text(encoding="utf-8")
     else:
-        name, text = flow_or_file, _known(kafka, flow_or_file)[1].text
-    _check_room(kafka, name)
-    click.echo(f"flow {name} is up in version {_write(kafka, name, text)}")
-    _tell_of_waiting(kafka, text)
+        name, text = flow_or_file, _read_flow(kafka, flow_or_file)[1].text
+    _check_free_names(kafka, name)
+    click.echo(f"flow {name} is up in version {write_flow(kafka, name, text)}")
+    _warn_of_unread_queues(kafka, text)
 
 
 @flow.command("list")
@@ -111,7 +113,7 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
 @click.option("--text", is_flag=True, help="Print its text.")
 @bootstrap_option
 def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> None:
-    """Draw flow NAME; tell what does not run of it: why, which stone, since when.
+    """Draw flow NAME, and print its problems: why, which stone, since when.
 
     \b
     Example:
@@ -120,7 +122,7 @@ def show(name: str, picture: Path | None, text: bool, bootstrap: str | None) -> 
     from nightwire.core.subscriptions import read_problems
     from nightwire.flows.drawing import svg
 
-    found, record, version = _known(_kafka(bootstrap), name)
+    found, record, version = _read_flow(_kafka(bootstrap), name)
     if picture is not None:
         picture.write_text(svg(found), encoding="utf-8")
     if text:
@@ -143,8 +145,10 @@ def pause(name: str, bootstrap: str | None) -> None:
     Example:
       nightwire flow pause bright
     """
+    from nightwire.flows.log import write_flow
+
     kafka = _kafka(bootstrap)
-    _write(kafka, name, _known(kafka, name)[1].text, paused=True)
+    write_flow(kafka, name, _read_flow(kafka, name)[1].text, paused=True)
     click.echo(f"flow {name} is paused")
 
 
@@ -170,18 +174,18 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     from nightwire.core.subscriptions import read_flows, read_names
     from nightwire.filters.cli import read_filters
     from nightwire.flows.engine import purge as purged
-    from nightwire.flows.log import readable
+    from nightwire.flows.log import running_flows, write_flow
 
     kafka = _kafka(bootstrap)
-    _check_known(name, read_names(kafka))
+    _check_name(name, read_names(kafka))
     flows = {key: record for key, (record, _) in read_flows(kafka).items()}
-    _write(kafka, name, None)
+    write_flow(kafka, name, None)
     click.echo(f"flow {name} is down")
     if purge:
-        known = [*readable(replace(one, paused=False) for one in flows.values())]
-        used = {topic for one in known if one.name != name for topic in (*one.reads, *one.writes)}
+        known = [*running_flows(replace(one, paused=False) for one in flows.values())]
+        used = {topic for one in known if one.name != name for topic in one.input_topics | one.output_topics}
         used |= {one["output"] for one in read_filters(kafka).versions.values()}
-        written = {topic for one in known if one.name == name for topic in one.writes} - used
+        written = {topic for one in known if one.name == name for topic in one.output_topics} - used
         for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
             click.echo(f"{topic} is deleted")
 
@@ -217,10 +221,10 @@ def serve(
     from nightwire.core.runtime import find_endpoints
     from nightwire.flows.serve import default_name
     from nightwire.flows.serve import serve as run
-    from nightwire.flows.terminals import Limits
+    from nightwire.flows.terminals import TerminalLimits
     from nightwire.flows.worker import WorkerSettings
 
-    where, limits = find_endpoints(bootstrap, registry), Limits(allow_inside, files)
+    where, limits = find_endpoints(bootstrap, registry), TerminalLimits(allow_inside, files)
     run(WorkerSettings(where, name or default_name(), limits, takeover, metrics_port))
 
 
@@ -231,66 +235,64 @@ def _kafka(bootstrap: str | None) -> str:
     return enter(find_endpoints(bootstrap).kafka)
 
 
-def _write(kafka: str, name: str, text: str | None, *, paused: bool = False) -> int:
-    from nightwire.flows.log import write_flow
-
-    return write_flow(kafka, name, text, paused=paused)
-
-
-def _checked(file: Path, bootstrap: str | None, registry: str | None) -> Any:
-    """Return the flow in *file*, which can run here."""
+def _checked_flow(file: Path, bootstrap: str | None, registry: str | None) -> Any:
+    """Return the flow in *file*, after its check against the site."""
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import read_flows, readable
-    from nightwire.flows.model import FlowError, compiled, parse
+    from nightwire.flows.log import read_flows, running_flows
+    from nightwire.flows.model import FlowError, compile_filter, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
 
     ends = find_endpoints(bootstrap, registry)
     try:
-        made = parse(file.read_text(encoding="utf-8"))
+        parsed = parse(file.read_text(encoding="utf-8"))
         topics = [*admin(enter(ends.kafka)).list_topics(timeout=10).topics]
         with SchemaRegistry(ends.schema_registry) as schemas:
-            others = readable(record for record, _ in read_flows(ends.kafka).values())
-            types = check_flow(made, topics, schemas.of_survey, [*others])
-        for one in made.stones.values():
+            others = running_flows(record for record, _ in read_flows(ends.kafka).values())
+            types = check_flow(parsed, topics, schemas.of_survey, [*others])
+        for one in parsed.stones.values():
             if one.kind == "filter" and (source := one.options.get("python")):
-                said = compiled(source, types[one.inputs[0]].survey).remark_lines
-                click.echo(f"{one.name}: {', '.join(said)}", err=True)
+                remarks = compile_filter(source, types[one.inputs[0]].survey).remark_lines
+                click.echo(f"{one.name}: {', '.join(remarks)}", err=True)
+    except UnicodeDecodeError as error:
+        raise click.ClickException(f"{file.name} is no UTF-8: {error.reason}") from error
     except FlowError as error:
         raise click.ClickException("\n".join(f"{file.name}, {one}" for one in error.reasons)) from error
-    return made
+    return parsed
 
 
-def _tell_of_waiting(kafka: str, text: str) -> None:
-    """Say for which stones events wait that the flow in *text* no longer has."""
-    from nightwire.flows.engine import waiting
+def _warn_of_unread_queues(kafka: str, text: str) -> None:
+    """Warn of unread events of removed stones of the flow in *text*."""
+    from nightwire.flows.engine import unread_counts
     from nightwire.flows.model import parse
 
-    for stone, count in waiting(kafka, parse(text)).items():
-        told = f"stone {stone} is no more, and up to {count:,} events wait for it: put it back and they go on"
-        click.echo(f"{told}; after a day they are dead letters (`nightwire dead-letters`)", err=True)
+    for stone, count in unread_counts(kafka, parse(text)).items():
+        warning = (
+            f"stone {stone} is no more, and up to {count:,} events wait for it: put it back and they go on"
+        )
+        click.echo(f"{warning}; after a day they are dead letters (`nightwire dead-letters`)", err=True)
 
 
-def _known(kafka: str, name: str) -> tuple[Any, Any, int]:
+def _read_flow(kafka: str, name: str) -> tuple[Any, Any, int]:
     """Return flow *name*, its record and version."""
     from nightwire.flows.log import read_flows
     from nightwire.flows.model import parse
 
     flows = read_flows(kafka)
-    _check_known(name, flows)
+    _check_name(name, flows)
     record, version = flows[name]
     return parse(record.text), record, version
 
 
-def _check_room(kafka: str, name: str) -> None:
+def _check_free_names(kafka: str, name: str) -> None:
     from nightwire.core.subscriptions import MOST_NAMES, read_names
 
     if name not in (taken := read_names(kafka)) and len(taken) >= MOST_NAMES:
         raise click.ClickException(f"{MOST_NAMES} names of flows are taken: end some (`nightwire flow down`)")
 
 
-def _check_known(name: str, names: Collection[str]) -> None:
+def _check_name(name: str, names: Collection[str]) -> None:
     from nightwire.schemas import meant
 
     if name not in names:

@@ -10,15 +10,15 @@ from rich.tree import Tree
 from nightwire.flows.model import Flow, Stone
 
 WIDTH = 110
-"""Of the picture. [character]"""
+"""Width of the picture. [character]"""
 FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 def tree(flow: Flow) -> Tree:
-    """Return *flow* as a tree; a stone with several ways in is drawn whole at the first."""
+    """Return *flow* as a tree; a stone with several inputs is drawn whole at the first."""
     root, drawn = Tree(f"[bold]{flow.name}[/]"), set[str]()
     for source in flow.sources.values():
-        _grow(root.add(escape(f"{source.name}: {source.topic}{_place(source.at)}")), flow, source.name, drawn)
+        _grow(root.add(escape(f"{source.name}: {source.topic}{_at(source.at)}")), flow, source.name, drawn)
     return root
 
 
@@ -26,7 +26,7 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
     ports = flow.stones[node].ports if node in flow.stones else ("",)
     for port in ports:
         for one in flow.followers(node, port):
-            text = escape(f"{port and port + ' → '}{one.name}: {_about(one)}{_place(one.at)}")
+            text = escape(f"{port and port + ' → '}{one.name}: {_describe(one)}{_at(one.at)}")
             if one.name in drawn:
                 branch.add(f"{text} (see above)")
                 continue
@@ -34,18 +34,18 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
             _grow(branch.add(text), flow, one.name, drawn)
 
 
-def _about(stone: Stone) -> str:
-    keys = [*stone.about.needs] or ["where"]
-    said = str(stone.options.get(keys[0], "python" if "python" in stone.options else ""))
-    return f"{stone.kind} {said}".strip()
+def _describe(stone: Stone) -> str:
+    keys = [*stone.spec.required] or ["where"]
+    value = str(stone.options.get(keys[0], "python" if "python" in stone.options else ""))
+    return f"{stone.kind} {value}".strip()
 
 
-def _place(at: str) -> str:
+def _at(at: str) -> str:
     return f" (at {at})" if at else ""
 
 
 def svg(flow: Flow) -> str:
-    """Return that tree as SVG, which asks no other site for anything."""
+    """Return the tree of *flow* as SVG, which loads nothing from other sites."""
     console = Console(width=WIDTH, record=True, file=io.StringIO())
     console.print(tree(flow))
     return FONTS.sub("", console.export_svg(title=flow.name))

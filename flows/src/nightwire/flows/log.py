@@ -1,4 +1,4 @@
-"""The topic `flows`, followed in a thread."""
+"""A follower of the topic `flows`, and the flows in its records."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ log = logging.getLogger("nightwire.flows")
 
 
 class FlowFollower(TableFollower[FlowTable]):
-    """Follows which flows there are in the Kafka at *bootstrap*, within a ``with`` block."""
+    """Follows `flows` in the Kafka at *bootstrap*, within a ``with`` block."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap, FLOWS, FlowTable, poll=0.05)
@@ -28,33 +28,33 @@ class FlowFollower(TableFollower[FlowTable]):
             return dict(self._table.held)
 
     def await_change(self, timeout: float) -> None:
-        """Wait at most *timeout* [s] for something new in the log."""
+        """Wait at most *timeout* [s] for a new record."""
         with self._changed:
             self._changed.wait(timeout)
 
 
-def readable(found: Iterable[FlowRecord]) -> Iterator[Flow]:
-    """Yield the flows in the records *found* that hold one, and run."""
-    for one in found:
+def running_flows(records: Iterable[FlowRecord]) -> Iterator[Flow]:
+    """Yield the flows in *records* that are not paused; records that hold no flow are left out."""
+    for one in records:
         with suppress(FlowError):
             if not one.paused:
-                yield parsed(one.text)
+                yield parse_cached(one.text)
 
 
-def parsed(text: str) -> Flow:
-    """Return the flow in *text*, which is parsed once: all are looked at whenever one changes.
+def parse_cached(text: str) -> Flow:
+    """Return the flow in *text*, parsed once: whenever one changes, all are looked at.
 
     Raises:
-        FlowError: There is none.
+        FlowError: *text* is no flow.
     """
-    found = _outcome(text)
+    found = _parse_or_error(text)
     if isinstance(found, FlowError):
         raise FlowError(found.reasons)  # one that is raised again and again keeps all its tracebacks
     return found
 
 
 @lru_cache(MOST_NAMES)
-def _outcome(text: str) -> Flow | FlowError:
+def _parse_or_error(text: str) -> Flow | FlowError:
     try:
         return parse(text)
     except FlowError as error:

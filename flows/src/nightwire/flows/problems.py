@@ -1,4 +1,4 @@
-"""What a worker says of flows that do not run as they should, in the topic `flow-problems`."""
+"""A worker's problems with its flows, reported in the topic `flow-problems`."""
 
 import json
 import logging
@@ -10,79 +10,80 @@ from datetime import UTC, datetime
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import producer
-from nightwire.core.subscriptions import SAID_AGAIN, FlowProblem
+from nightwire.core.subscriptions import REPEAT_INTERVAL, FlowProblem
 from nightwire.schemas.topics import FLOW_PROBLEMS
 
 log = logging.getLogger("nightwire.flows")
 
-Place = tuple[str, str]
-"""A flow, and a stone of it."""
-TELL = 1.0
-"""Time between two looks at what there is to say. [s]"""
+ProblemKey = tuple[str, str]
+"""A flow's name, and a stone's; an empty one for the flow as a whole."""
+INTERVAL = 1.0
+"""Time between two reports. [s]"""
 LINGER = 5.0
-"""After so long without it a problem is over: one that comes and goes is one. [s]"""
-MOST_SAID = 2000
-"""Longest reason that is said. [character]"""
+"""Time after which a problem that is found no more is withdrawn: one may flicker. [s]"""
+MOST_CHARACTERS = 2000
+"""Longest reason. [character]"""
 
 
-class Teller:
-    """Says what does not run here, and takes it back once it does.
+class ProblemReporter:
+    """Writes the problems of one worker to Kafka, and tombstones once they are over.
 
     Args:
         bootstrap: Kafka's address.
-        worker: Our name.
-        clock: Of the process. [s]
+        worker: Name of the worker.
+        clock: A monotonic clock. [s]
     """
 
     def __init__(self, bootstrap: str, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
-        # what is said late is worth nothing, and who may not say it is to hear nothing of it
+        # a late report is worth nothing, and a worker that may not write it is to log no errors
         self._client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000)
         self._worker, self._clock = worker, clock
-        self._said, self._seen = dict[Place, FlowProblem](), dict[Place, float]()
-        self._looked = self._repeated = clock()
+        self._reported, self._last_seen = dict[ProblemKey, FlowProblem](), dict[ProblemKey, float]()
+        self._last_run = self._last_repeat = clock()
 
-    def tell(self, found: Mapping[Place, tuple[int, str]]) -> None:
-        """Say what has changed in what is *found*: the flow's version, and why."""
+    def report(self, found: Mapping[ProblemKey, tuple[int, str]]) -> None:
+        """Write the changes in the problems *found*: each a flow's version and a reason."""
         now = self._clock()
-        if now - self._looked < TELL:
+        if now - self._last_run < INTERVAL:
             return
-        self._looked = now
-        if now - self._repeated > SAID_AGAIN:
-            self._repeated = now
-            for one in self._said.values():
-                self._write(one, one)
-        for place, (version, why) in found.items():
-            self._seen[place] = now
-            self._note(place, version, why[:MOST_SAID])
-        for place in [place for place, at in self._seen.items() if now - at > LINGER]:
-            self._take_back(place)
+        self._last_run = now
+        if now - self._last_repeat > REPEAT_INTERVAL:
+            self._last_repeat = now
+            for key, one in self._reported.items():
+                self._write(key, one)
+        for key, (version, why) in found.items():
+            self._last_seen[key] = now
+            self._note(key, version, why[:MOST_CHARACTERS])
+        for key in [key for key, at in self._last_seen.items() if now - at > LINGER]:
+            self._withdraw(key)
         self._client.poll(0)
 
     def close(self) -> None:
-        """Take all back."""
-        for place in [*self._seen]:
-            self._take_back(place)
+        """Withdraw all problems."""
+        for key in [*self._last_seen]:
+            self._withdraw(key)
         self._client.flush(1.0)
 
-    def _note(self, place: Place, version: int, why: str) -> None:
-        before = self._said.get(place)
+    def _note(self, key: ProblemKey, version: int, why: str) -> None:
+        before = self._reported.get(key)
         if before is None or before.version != version:
             since = datetime.now(UTC).isoformat(timespec="seconds")
-            made = FlowProblem(place[0], self._worker, place[1], version, since, why)
+            made = FlowProblem(key[0], self._worker, key[1], version, since, why)
         else:
             made = replace(before, why=why)
         if made != before:
-            self._said[place] = made
-            self._write(made, made)
+            self._reported[key] = made
+            self._write(key, made)
 
-    def _take_back(self, place: Place) -> None:
-        del self._seen[place]
-        self._write(self._said.pop(place), None)
+    def _withdraw(self, key: ProblemKey) -> None:
+        del self._last_seen[key]
+        del self._reported[key]
+        self._write(key, None)
 
-    def _write(self, one: FlowProblem, value: FlowProblem | None) -> None:
-        key = f"{one.flow}/{one.worker}/{one.stone}"
-        said = None if value is None else json.dumps(asdict(value))
+    def _write(self, key: ProblemKey, problem: FlowProblem | None) -> None:
+        flow, stone = key
+        value = None if problem is None else json.dumps(asdict(problem))
         try:
-            self._client.produce(FLOW_PROBLEMS, said, key, partition=0)
+            self._client.produce(FLOW_PROBLEMS, value, f"{flow}/{self._worker}/{stone}", partition=0)
         except (BufferError, KafkaException) as error:
-            log.debug("not said of flow %s: %s", one.flow, error)
+            log.debug("not said of flow %s: %s", flow, error)

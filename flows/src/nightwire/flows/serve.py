@@ -1,4 +1,4 @@
-"""A worker as a process: it follows the topic `flows`, says what is wrong, and shows metrics."""
+"""A worker as a process: it follows the topic `flows`, reports problems, and shows metrics."""
 
 import logging
 import os
@@ -20,27 +20,27 @@ from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import PartRunner
 from nightwire.flows.log import FlowFollower
-from nightwire.flows.problems import Teller
-from nightwire.flows.terminals import Limits
-from nightwire.flows.terminals.mail import ALLOWED
+from nightwire.flows.problems import ProblemReporter
+from nightwire.flows.terminals import TerminalLimits
+from nightwire.flows.terminals.mail import ALLOWED_RECIPIENTS
 from nightwire.flows.worker import Worker, WorkerSettings
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.topics import FLOW_PROBLEMS, FLOWS, settings
 
 log = logging.getLogger("nightwire.flows")
 
-LOOK = 0.2
-"""Longest time until a change is seen. [s]"""
+POLL_INTERVAL = 0.2
+"""Longest time until a change of a flow is seen. [s]"""
 
 
 class WorkerMetrics(Collector):
-    """What a worker says of its flows; what they read and wrote, their accounts say."""
+    """The metrics of a worker; accounts count what its flows read and wrote."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics as they are now."""
+        """Yield the current metrics."""
         problem = GaugeMetricFamily(
             "nightwire_flows_problem", "1: it does not run as it should.", labels=["flow"]
         )
@@ -61,12 +61,12 @@ class WorkerMetrics(Collector):
             problem.add_metric([flow], bool(one.problem) or any(part.problem for part in parts))
             retries.add_metric([flow], sum(part.retries for part in parts))
             for part in parts:
-                for name, keeper in part.plan.keepers.items() if isinstance(part, PartRunner) else ():
-                    early.add_metric([flow, name], keeper.early)
+                for name, runner in part.plan.stateful.items() if isinstance(part, PartRunner) else ():
+                    early.add_metric([flow, name], runner.evicted)
         yield from (problem, retries, early)
 
 
-def _page(worker: Worker, port: int) -> MetricsPage:
+def _metrics_page(worker: Worker, port: int) -> MetricsPage:
     registry = CollectorRegistry()
     registry.register(WorkerMetrics(worker))
     page = MetricsPage(registry, port=port)
@@ -75,46 +75,46 @@ def _page(worker: Worker, port: int) -> MetricsPage:
 
 
 def default_name() -> str:
-    """Return the name of a worker that nobody named."""
+    """Return a worker's default name: host and process."""
     return f"{socket.gethostname()}-{os.getpid()}"
 
 
-def told_of_limits(limits: Limits) -> dict[str, Any]:
-    """Return what all may know of where a worker sends to: no address of a person."""
-    named = (one.strip().lower() for one in os.environ.get(ALLOWED, "").split(","))
+def advertised_limits(limits: TerminalLimits) -> dict[str, Any]:
+    """Return where a worker's terminals may send to, for the directory: no person's address."""
+    named = (one.strip().lower() for one in os.environ.get(ALLOWED_RECIPIENTS, "").split(","))
     return {"inside": limits.inside, "mail": sorted(one for one in named if one and "@" not in one)}
 
 
-def serve(asked: WorkerSettings) -> None:
+def serve(config: WorkerSettings) -> None:
     """Run flows until a signal.
 
     Raises:
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.flows")
-    pa.array([0])  # its first array makes Arrow import pandas: not within the first batch
-    kafka = enter(asked.endpoints.kafka)
+    pa.array([0])  # Arrow imports pandas with its first array: not within the first batch
+    kafka = enter(config.endpoints.kafka)
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
         ensure_topics(kafka, [settings(FLOWS)])
         with suppress(KafkaException):  # an older Kafka's rights may lack it
             ensure_topics(kafka, [settings(FLOW_PROBLEMS)])
-        url, which = asked.endpoints.schema_registry, partial(cluster_id, kafka)
+        url, which = config.endpoints.schema_registry, partial(cluster_id, kafka)
         registry = exits.enter_context(SchemaRegistry(url, cluster_id=which, login=login(kafka)))
-        who = f"flows {asked.name}"
-        ends, about = metrics_at(asked.metrics_port), {"worker": asked.name, **told_of_limits(asked.limits)}
+        who, ends = f"flows {config.name}", metrics_at(config.metrics_port)
+        about = {"worker": config.name, **advertised_limits(config.limits)}
         exits.enter_context(registered(kafka, who, topic=FLOWS, endpoints=ends, capabilities=about))
         follower = exits.enter_context(FlowFollower(kafka))
-        worker, teller = Worker(asked, registry, read_rights(kafka)), Teller(kafka, asked.name)
-        exits.callback(teller.close)
+        worker, reporter = Worker(config, registry, read_rights(kafka)), ProblemReporter(kafka, config.name)
+        exits.callback(reporter.close)
         exits.callback(worker.leave)
-        if asked.metrics_port:
-            exits.callback(_page(worker, asked.metrics_port).stop)
-        log.info("worker %s", asked.name)
+        if config.metrics_port:
+            exits.callback(_metrics_page(worker, config.metrics_port).stop)
+        log.info("worker %s", config.name)
         while not stop.is_set():
-            worker.follow_rights()
+            worker.refresh_rights()
             worker.follow(follower.flows())
-            worker.tidy(follower.flows())
-            teller.tell(worker.found())
-            follower.await_change(LOOK)
+            worker.clean_up(follower.flows())
+            reporter.report(worker.problems())
+            follower.await_change(POLL_INTERVAL)
     log.info("left")

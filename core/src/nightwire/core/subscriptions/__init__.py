@@ -1,10 +1,10 @@
 """Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
 
 from nightwire.core.subscriptions.flow_problems import (
-    SAID_AGAIN,
+    REPEAT_INTERVAL,
     FlowProblem,
     read_problems,
-    said_problems,
+    reported_problems,
 )
 from nightwire.core.subscriptions.flows import (
     MOST_NAMES,
@@ -37,7 +37,7 @@ __all__ = [
     "MAX_CONDITION",
     "MOST_NAMES",
     "REFRESH",
-    "SAID_AGAIN",
+    "REPEAT_INTERVAL",
     "FlowDeniedError",
     "FlowProblem",
     "FlowRecord",
@@ -56,7 +56,7 @@ __all__ = [
     "read_flows",
     "read_names",
     "read_problems",
-    "said_problems",
+    "reported_problems",
     "subscriber_name",
     "write_flow",
 ]

@@ -1,7 +1,7 @@
-"""Why flows do not run as they should: what workers say in the compacted topic `flow-problems`.
+"""Problems of flows, as workers report them in the compacted topic `flow-problems`.
 
-The key is flow, worker and stone, the value JSON.  A worker says again what stands; what nobody
-said for `STANDS` is of one that ended.
+The key is flow, worker and stone, the value JSON.  A worker repeats its problems; one that was not
+repeated for `EXPIRY` is of a worker that ended.
 """
 
 import json
@@ -15,22 +15,22 @@ from nightwire.core.kafka import read_to_end
 from nightwire.core.subscriptions.flows import ask_for_flows
 from nightwire.schemas.topics import FLOW_PROBLEMS
 
-SAID_AGAIN = 600.0
-"""Time after which a worker says again what stands. [s]"""
-STANDS = 3 * SAID_AGAIN
-"""For how long it is believed. [s]"""
+REPEAT_INTERVAL = 600.0
+"""Time after which a worker repeats its problems. [s]"""
+EXPIRY = 3 * REPEAT_INTERVAL
+"""Time for which a reported problem counts. [s]"""
 
 
 @dataclass(frozen=True)
 class FlowProblem:
-    """What a worker cannot do of a flow.
+    """The reason why a worker does not run a flow, or a stone of it.
 
     Attributes:
         flow: The flow.
-        worker: Who says so.
+        worker: Name of the worker.
         stone: The terminal, or the part; empty where nothing of this version runs.
-        version: Of the flow: the offset of its record.
-        since: For how long. [UTC, ISO 8601]
+        version: The flow's: the offset of its record.
+        since: When it began. [UTC, ISO 8601]
         why: In plain words, the refused line named.
     """
 
@@ -42,15 +42,15 @@ class FlowProblem:
     why: str
 
 
-def said_problems(bootstrap: str) -> list[FlowProblem]:
-    """Return what workers say now.
+def reported_problems(bootstrap: str) -> list[FlowProblem]:
+    """Return the problems of all flows.
 
     Raises:
-        KafkaException: Kafka does not answer, or keeps it from us.
+        KafkaException: Kafka does not answer, or keeps them from us.
     """
     found: dict[bytes, FlowProblem | None] = {}
     for message in read_to_end(bootstrap, [FLOW_PROBLEMS]):
-        stands, key = message.timestamp()[1] > (time.time() - STANDS) * 1000, message.key() or b""
+        stands, key = message.timestamp()[1] > (time.time() - EXPIRY) * 1000, message.key() or b""
         found[key] = None
         with suppress(ValueError, TypeError):
             found[key] = FlowProblem(**json.loads(message.value() or b"")) if stands else None
@@ -58,14 +58,14 @@ def said_problems(bootstrap: str) -> list[FlowProblem]:
 
 
 def read_problems(bootstrap: str) -> list[FlowProblem]:
-    """Return what workers say now; where Kafka asks for passwords, of an owner's own flows.
+    """Return the problems of all flows; where Kafka asks for passwords, of an owner's own.
 
     Raises:
-        FlowDeniedError: Kafka keeps it from us, and no directory is known.
+        FlowDeniedError: Kafka keeps them from us, and no directory is known.
         SiteHttpError: The directory refuses.
     """
     try:
-        return said_problems(bootstrap)
+        return reported_problems(bootstrap)
     except KafkaException as error:
         answer = ask_for_flows(bootstrap, error, "GET", "/flows")
         return [FlowProblem(**one) for one in answer.get("problems", ())]

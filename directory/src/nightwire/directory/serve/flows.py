@@ -21,7 +21,7 @@ from nightwire.core.subscriptions import (
     FlowTable,
     append_flow,
     read_flow_table,
-    said_problems,
+    reported_problems,
 )
 from nightwire.directory.gate import Gate
 from nightwire.schemas.records import FLOW
@@ -101,7 +101,7 @@ async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
     said = [(asdict(record) | {"made": record.made.isoformat()}, version) for record, version in mine]
     names, problems = {one.name for one, _ in mine}, list[FlowProblem]()
     with suppress(KafkaException):  # who may not read them still answers with the flows
-        problems = await run_in_threadpool(said_problems, bootstrap)
+        problems = await run_in_threadpool(reported_problems, bootstrap)
     return JSONResponse({"flows": said, "problems": [asdict(one) for one in problems if one.flow in names]})
 
 

@@ -1,20 +1,20 @@
 """Parts of flows at work: plans of stones, run by Kafka's transactions."""
 
 from nightwire.flows.engine.bridge import Bridge
-from nightwire.flows.engine.leftovers import drop_leftovers, purge, waiting
+from nightwire.flows.engine.orphaned_queues import delete_orphaned_queues, purge, unread_counts
 from nightwire.flows.engine.part import PartRunner
-from nightwire.flows.engine.plan import Plan, compile_part, made_by, queues
-from nightwire.flows.engine.way_out import WayOut
+from nightwire.flows.engine.plan import Plan, compile_part, queue_topics, schema_topic
+from nightwire.flows.engine.terminal_runner import TerminalRunner
 
 __all__ = [
     "Bridge",
     "PartRunner",
     "Plan",
-    "WayOut",
+    "TerminalRunner",
     "compile_part",
-    "drop_leftovers",
-    "made_by",
+    "delete_orphaned_queues",
     "purge",
-    "queues",
-    "waiting",
+    "queue_topics",
+    "schema_topic",
+    "unread_counts",
 ]

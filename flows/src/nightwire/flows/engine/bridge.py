@@ -1,8 +1,8 @@
-"""A bridge at work: events of its queue go to another site's Kafka, each once.
+"""The thread of a bridge: copies the events of its queue to another site's Kafka, each once.
 
-The position in the queue is committed over there, in the transaction of the events that it counts,
-and read from there: a kill anywhere loses and doubles nothing.  Who takes the bridge over begins
-with the same transactional id, and so fences off who had it.
+The position in the queue is committed in the remote Kafka, in the transaction of the events that it
+counts, and read from there: a kill anywhere loses and doubles nothing.  A worker that takes the
+bridge over uses the same transactional id, and so fences off its predecessor.
 """
 
 import logging
@@ -16,38 +16,38 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, admin, cluster_id, consumer, produce, producer
+from nightwire.flows.engine.archived import first_retained
 from nightwire.flows.engine.part import (
     BATCH,
     POLL,
     TRANSACTION_TIMEOUT,
-    accounts_of,
-    go_on_in_queues,
-    records,
-    transactional,
+    queue_accounts,
+    resume_queues,
+    transactional_producer,
+    without_errors,
 )
-from nightwire.flows.engine.past import still_there
-from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, FlowError, Stone
 from nightwire.flows.terminals import Unavailable, secret
 
-HEADERS = ("site", "site-partition", "site-offset")
-"""Headers that say in which queue of which Kafka an event was: who reads twice knows it again.
+SITE_HEADERS = ("site", "site-partition", "site-offset")
+"""Headers with the cluster id and the queue's partition and offset of an event.
 
-They add up from site to site, so the `site`s are the way that an event came.
+Each bridge appends its own, so the `site`s are the event's path.
 """
 CYCLE = "cycle"
-"""Why an event that crossed from this Kafka to that one before does not do so again."""
+"""Reason for which an event is rejected that crossed between the same two sites before."""
 log = logging.getLogger("nightwire.flows")
 
 
-class Bridge(Restarting):
-    """Runs a bridge until it is told to leave.
+class Bridge(RestartingThread):
+    """The thread of one bridge.
 
     Args:
         bootstrap: Address of our Kafka.
-        flow: Its flow.
+        flow: The bridge's flow.
         stone: The bridge.
-        takeover: After a crash, how long until another worker goes on. [s]
+        takeover: Session timeout: so long after a crash another worker goes on. [s]
     """
 
     def __init__(self, bootstrap: str, flow: Flow, stone: Stone, takeover: float) -> None:
@@ -55,11 +55,11 @@ class Bridge(Restarting):
         self._kafka, self._takeover = bootstrap, takeover
         self._queue, self.stone = flow.queue(stone.name), stone
 
-    def session(self, worked: Callable[[], None]) -> None:
-        """Carry events until it is time to leave, or the bridge changes."""
+    def session(self, reset_backoff: Callable[[], None]) -> None:
+        """Copy events until `leaving` is set, or the bridge's options change."""
         stone = self.stone
         try:
-            crossing = Crossing(self._kafka, self._queue, stone)
+            session = BridgeSession(self._kafka, self._queue, stone)
         except Unavailable as error:
             raise FlowError([str(error)]) from error
         source = consumer(
@@ -68,75 +68,75 @@ class Bridge(Restarting):
             auto_offset_reset="earliest",
             session_timeout_ms=int(self._takeover * 1000),
         )
-        source.subscribe([self._queue], on_assign=crossing.assigned, on_revoke=crossing.revoked)
+        source.subscribe([self._queue], on_assign=session.assigned, on_revoke=session.revoked)
         try:
             while self.stone is stone and not self.leaving.is_set():
-                if messages := records(source.consume(BATCH, POLL)):
-                    crossing.carry(source, messages)
-                    worked()
+                if messages := without_errors(source.consume(BATCH, POLL)):
+                    session.copy(source, messages)
+                    reset_backoff()
                 self.problem = ""
         finally:
             source.close()
-            crossing.close()
+            session.close()
 
 
-class Crossing:
-    """What a bridge does between two Kafkas.
+class BridgeSession:
+    """Clients in both Kafkas, and the positions between them.
 
     Args:
-        bootstrap: Address of ours.
-        queue: The bridge's topic.
+        bootstrap: Address of our Kafka.
+        queue: The bridge's queue.
         stone: The bridge.
     """
 
     def __init__(self, bootstrap: str, queue: str, stone: Stone) -> None:
-        self._bootstrap, self._queue, self._there = bootstrap, (queue, 0), stone.options["kafka"]
-        self._site, self._client = str(cluster_id(bootstrap)), identity_there(stone)
-        self._name = f"{queue}.{_topic_id(bootstrap, queue)}"
-        self._place = (stone.options["topic"], 0)  # what is committed has to be of a topic that is there
-        self._positions, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
-        self._member = consumer(self._there, group=self._name, client=self._client)
-        self._other = str(self._member.list_topics(self._place[0], timeout=15).cluster_id)
-        if self._other == self._site:
+        self._bootstrap, self._queue, self._remote = bootstrap, (queue, 0), stone.options["kafka"]
+        self._site, self._client = str(cluster_id(bootstrap)), remote_client_config(stone)
+        self._remote_group = f"{queue}.{_topic_id(bootstrap, queue)}"
+        self._target = (stone.options["topic"], 0)  # the position is committed for a topic that exists there
+        self._group_offsets, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
+        self._member = consumer(self._remote, group=self._remote_group, client=self._client)
+        self._remote_site = str(self._member.list_topics(self._target[0], timeout=15).cluster_id)
+        if self._remote_site == self._site:
             raise FlowError([f"bridge {stone.name} leads to this Kafka itself: end in a topic"])
         self._accounts = OffsetAccounts(queue)
-        self._holds = self._told = False
-        self._next = 0
+        self._is_assigned = self._has_logged_cycle = False
+        self._remote_position = 0
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
-        """Fence off who had the bridge; read on here, and write on where it stopped over there."""
+        """Fence off a predecessor; begin at the offsets that both Kafkas have committed."""
         if not partitions:
-            return  # another worker has the bridge: it is not to be fenced off
-        self._sink, self._holds = self._fencing(), True
+            return  # another worker has the bridge: do not fence it off
+        self._sink, self._is_assigned = self._new_sink(), True
         known = source.committed(partitions, timeout=15)
-        go_on_in_queues(self._positions, known)
+        resume_queues(self._group_offsets, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = still_there(one, low)
-            self._accounts = accounts_of(self._bootstrap, one.topic, one.offset, high)
-        [there] = self._member.committed([TopicPartitionOffset(*self._place)], timeout=15)
-        self._next = max(0, there.offset)
+            one.offset = first_retained(one, low)
+            self._accounts = queue_accounts(self._bootstrap, one.topic, one.offset, high)
+        [there] = self._member.committed([TopicPartitionOffset(*self._target)], timeout=15)
+        self._remote_position = max(0, there.offset)
         source.assign(known)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
-        """Let the queue go."""
-        self._holds = False
+        """Give up the queue."""
+        self._is_assigned = False
         source.unassign()
 
-    def carry(self, source: Consumer, messages: list[Message]) -> None:
-        """Write those of *messages* over there that are not there yet; then say so here."""
-        if self._holds:
-            known = [one for one in messages if (one.offset() or 0) < self._next]
-            self._settle(source, known)
-            self._cross(source, messages[len(known) :])
+    def copy(self, source: Consumer, messages: list[Message]) -> None:
+        """Write *messages* from the remote position on to the remote Kafka; then commit here."""
+        if self._is_assigned:
+            known = [one for one in messages if (one.offset() or 0) < self._remote_position]
+            self._commit(source, known)
+            self._copy(source, messages[len(known) :])
 
     def close(self) -> None:
-        """Leave the other Kafka."""
-        self._positions.keep(())
+        """Close the clients."""
+        self._group_offsets.keep(())
         self._member.close()
 
-    def _cross(self, source: Consumer, messages: list[Message]) -> None:
-        """Write *messages* over there; those that are too large for it go to dead letters."""
+    def _copy(self, source: Consumer, messages: list[Message]) -> None:
+        """Write *messages* to the remote Kafka; those too large for it go to dead letters."""
         if not messages:
             return
         try:
@@ -144,22 +144,22 @@ class Crossing:
         except KafkaException as error:
             if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
                 raise
-            self._sink = self._fencing()  # the old one has gaps in its sequence numbers now
+            self._sink = self._new_sink()  # the old one has gaps in its sequence numbers now
             if half := len(messages) // 2:
-                self._cross(source, messages[:half])
-                self._cross(source, messages[half:])
+                self._copy(source, messages[:half])
+                self._copy(source, messages[half:])
                 return
             send_message_to_dead_letters(self._writer, messages[0], stage=self._queue[0], reason=str(error))
-            self._settle(source, messages, dead=True)
+            self._commit(source, messages, dead=True)
         else:
-            self._settle(source, messages)
+            self._commit(source, messages)
 
-    def _settle(self, source: Consumer, messages: list[Message], *, dead: bool = False) -> None:
-        """Count and commit here what is over there, or *dead*: of that nothing is said there."""
+    def _commit(self, source: Consumer, messages: list[Message], *, dead: bool = False) -> None:
+        """Count *messages* as delivered, rejected or *dead*, and commit the position here."""
         if not messages:
             return
         for one in messages:
-            again = not dead and crossed(one, self._site, self._other)
+            again = not dead and has_crossed(one, self._site, self._remote_site)
             self._accounts.count(
                 self._queue,
                 one.offset() or 0,
@@ -170,27 +170,29 @@ class Crossing:
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
-        self._next = max(self._next, (messages[-1].offset() or 0) + 1)
+        self._remote_position = max(self._remote_position, (messages[-1].offset() or 0) + 1)
         after = TopicPartitionOffset(*self._queue, (messages[-1].offset() or 0) + 1)
         source.commit(offsets=[after], asynchronous=False)
 
     def _transact(self, messages: list[Message]) -> None:
-        """Write *messages* and the position after them as one.
+        """Write *messages* and the position after them in one remote transaction.
 
         Raises:
-            KafkaException: Nothing of that is written; says so where a record was too large.
+            KafkaException: Nothing is written; its code says where a record was too large.
         """
         refused, sink = list[KafkaError](), self._sink
         sink.begin_transaction()
         try:
             for one in messages:
-                if not crossed(one, self._site, self._other):
+                if not has_crossed(one, self._site, self._remote_site):
                     self._write(sink, one, refused)
-                elif not self._told:
-                    self._told = True
-                    log.warning("%s: a cycle over sites: what crossed here before is rejected", self._name)
+                elif not self._has_logged_cycle:
+                    self._has_logged_cycle = True
+                    log.warning(
+                        "%s: a cycle over sites: what crossed here before is rejected", self._remote_group
+                    )
             sink.flush(TRANSACTION_TIMEOUT / 1000)
-            here = [TopicPartitionOffset(*self._place, (messages[-1].offset() or 0) + 1)]
+            here = [TopicPartitionOffset(*self._target, (messages[-1].offset() or 0) + 1)]
             sink.send_offsets_to_transaction(here, self._member.consumer_group_metadata())
             sink.commit_transaction()
         except KafkaException as error:
@@ -204,37 +206,37 @@ class Crossing:
             if error is not None:
                 refused.append(error)
 
-        headers = [*(message.headers() or ()), *self._headers(message)]
+        headers = [*(message.headers() or ()), *self._site_headers(message)]
         key = message.key()
-        produce(sink, self._place[0], message.value(), key, on_delivery=delivered, headers=headers)
+        produce(sink, self._target[0], message.value(), key, on_delivery=delivered, headers=headers)
         sink.poll(0)
 
-    def _fencing(self) -> Producer:
-        return transactional(self._there, self._name, self._client)
+    def _new_sink(self) -> Producer:
+        return transactional_producer(self._remote, self._remote_group, self._client)
 
-    def _headers(self, message: Message) -> list[tuple[str, bytes]]:
+    def _site_headers(self, message: Message) -> list[tuple[str, bytes]]:
         values = (self._site, message.partition(), message.offset())
-        return [(name, str(value).encode()) for name, value in zip(HEADERS, values, strict=True)]
+        return [(name, str(value).encode()) for name, value in zip(SITE_HEADERS, values, strict=True)]
 
 
-def crossed(message: Message, here: str, there: str) -> bool:
+def has_crossed(message: Message, here: str, there: str) -> bool:
     """Return whether *message*, at site *here*, went *there* before, as its headers say."""
     headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
-    way = [*((value or b"").decode(errors="replace") for name, value in headers if name == HEADERS[0]), here]
-    return (here, there) in pairwise(way)
+    sites = [(value or b"").decode(errors="replace") for name, value in headers if name == SITE_HEADERS[0]]
+    return (here, there) in pairwise([*sites, here])
 
 
 def _topic_id(bootstrap: str, topic: str) -> str:
-    """Return what tells *topic* apart from all others, one of its name that was deleted too."""
+    """Return the id of *topic*, which differs from that of a deleted topic of its name."""
     client = admin(bootstrap)
     return str(client.describe_topics(TopicCollection([topic]))[topic].result(30).topic_id)
 
 
-def identity_there(stone: Stone) -> dict[str, Any]:
-    """Return librdkafka's properties of who comes to the other Kafka: our own are not for it.
+def remote_client_config(stone: Stone) -> dict[str, Any]:
+    """Return librdkafka's properties for the remote Kafka, which gets no login of our own.
 
     Raises:
-        Unavailable: The worker has not the variable that holds the password.
+        Unavailable: The worker lacks the variable that holds the password.
     """
     given = stone.options
     tls = "SSL" if given.get("tls", "user" in given) else "PLAINTEXT"

@@ -1,4 +1,4 @@
-"""Events on their way through a part of a flow, and what becomes of them.  Pure."""
+"""Events within a part of a flow, and the outcome of a stone.  Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,16 +11,16 @@ from nightwire.core.kafka import Headers
 from nightwire.schemas.topics import NAME
 
 ORIGIN = ("topic", "partition", "offset")
-"""Headers that say which record an event was at first, as in the topics of filters."""
-FIRST = ("alerts.", "returns.", "voevents")
-"""Topics in which events are at first, whatever they say."""
+"""Headers that name the record that an event began as, like those of filters' topics."""
+SOURCE_TOPICS = ("alerts.", "returns.", "voevents")
+"""Topics in which events begin, whatever their headers say."""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-"""The names that a topic may have."""
-OURS = {*ORIGIN, "flow", "flow-version", "stone"}
+"""Names that Kafka allows for topics."""
+OUR_HEADERS = {*ORIGIN, "flow", "flow-version", "stone"}
 
 
 class Origin(NamedTuple):
-    """The record that an event was at first; who knows it knows the event."""
+    """The record that an event began as: its identity."""
 
     topic: str
     partition: int
@@ -35,13 +35,13 @@ class Event:
     """An event.
 
     Attributes:
-        value: Its record's value.
-        key: Its record's key.
-        origin: What it was at first.
-        headers: Further headers that it brought along.
-        stone: The window that made it; empty for others.
-        at: Index, in the batch, of the record that it is here.
-        written: When that record was written; 0 where nobody knows. [ms since 1970]
+        value: The record's value.
+        key: The record's key.
+        origin: The record that it began as.
+        headers: The record's further headers.
+        stone: The window or join that made it; empty for others.
+        index: Of the record in its batch.
+        written: The record's timestamp; 0 for none. [ms since 1970]
     """
 
     value: bytes
@@ -49,46 +49,46 @@ class Event:
     origin: Origin
     headers: Headers = ()
     stone: str = ""
-    at: int = 0
+    index: int = 0
     written: int = 0
 
     @property
     def identity(self) -> str:
-        """What tells it apart from all other events."""
+        """The event's id, the same in every topic."""
         return f"{self.origin}{self.stone and '/' + self.stone}"
 
     @property
     def size(self) -> int:
-        """Its value, key and headers. [byte]"""
+        """Length of value, key and headers. [byte]"""
         return (
             len(self.value) + len(self.key or b"") + sum(len(one) + len(text) for one, text in self.headers)
         )
 
     def record_headers(self, flow: str, version: int) -> list[tuple[str, bytes]]:
-        """Return the headers of its record that flow *flow* writes in *version*."""
+        """Return the headers of the event's record in *version* of *flow*."""
         values = {**dict(zip(ORIGIN, self.origin, strict=True)), "flow": flow, "flow-version": version}
         if self.stone:
             values["stone"] = self.stone
         return [*self.headers, *((name, str(value).encode()) for name, value in values.items())]
 
 
-def event_of(message: Message, at: int = 0) -> Event:
-    """Return the event in a Kafka record: its headers say what it was, else it is what it was."""
+def event_of(message: Message, index: int = 0) -> Event:
+    """Return the event in a Kafka record, whose headers may name its origin."""
     headers = cast("Sequence[tuple[str, bytes | None]]", message.headers() or ())
-    theirs = tuple((name, value or b"") for name, value in headers if name not in OURS)
-    said = {name: value or b"" for name, value in headers if name in OURS}
+    theirs = tuple((name, value or b"") for name, value in headers if name not in OUR_HEADERS)
+    ours = {name: value or b"" for name, value in headers if name in OUR_HEADERS}
     here = Origin(str(message.topic()), message.partition() or 0, message.offset() or 0)
-    stone = said.get("stone", b"").decode(errors="replace")
+    stone = ours.get("stone", b"").decode(errors="replace")
     stone = stone if NAME.fullmatch(stone) else ""
-    origin = here if here.topic.startswith(FIRST) else _origin(said) or here
+    origin = here if here.topic.startswith(SOURCE_TOPICS) else _origin(ours) or here
     written = max(0, message.timestamp()[1])
-    return Event(message.value() or b"", message.key(), origin, theirs, stone, at, written)
+    return Event(message.value() or b"", message.key(), origin, theirs, stone, index, written)
 
 
-def _origin(said: Mapping[str, bytes]) -> Origin | None:
-    """Return what headers say; None where they say nothing, or what Kafka cannot have."""
+def _origin(headers: Mapping[str, bytes]) -> Origin | None:
+    """Return the origin in *headers*; None for none, or one that Kafka cannot have."""
     try:
-        topic, partition, offset = (said[name].decode("ascii") for name in ORIGIN)
+        topic, partition, offset = (headers[name].decode("ascii") for name in ORIGIN)
         found = Origin(topic, int(partition), int(offset))
     except (KeyError, ValueError):
         return None
@@ -96,18 +96,18 @@ def _origin(said: Mapping[str, bytes]) -> Origin | None:
     return found if known else None
 
 
-class Lacking(str):
-    """What an event lacks, by which a stone goes."""
+class Rejection(str):
+    """Why a stone rejects an event: nothing is wrong with it, it goes to no dead letters."""
 
 
 @dataclass
 class Outcome:
-    """What a stone makes of some events.
+    """The result of a stone over some events.
 
     Attributes:
-        passed: What leaves it, by port.
-        faults: What it could not use, and why; `Lacking` where it has not what a stone goes by.
-        state: What it keeps from now on, by key; None: nothing more of it.
+        passed: Events that leave the stone, by port.
+        faults: Events that go to dead letters, and why; rejected where that is a `Rejection`.
+        state: Changes of the stone's state by key; None for a tombstone.
     """
 
     passed: dict[str, list[Event]] = field(default_factory=dict)
@@ -116,13 +116,13 @@ class Outcome:
 
 
 class Runner(Protocol):
-    """Does what a stone is for."""
+    """Runs a stone over the events of a batch."""
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what becomes of *events*."""
+        """Return the outcome of *events*."""
         ...
 
 
 def distinct(events: Iterable[Event]) -> list[Event]:
-    """Return *events* in order, those once that came by several ways."""
+    """Return *events* in order, each once that came along several edges."""
     return [*{(one.identity, one.value): one for one in events}.values()]

@@ -1,7 +1,7 @@
-"""Joins: an object's last alerts beside what brokers returned of it.
+"""Joins: an object's last alerts with the classifications that brokers returned of it.
 
-The time is that of the records: a return has no other.  Alerts and returns of one object may lie in
-partitions of different workers, so all of them wait in the join's queue, which has one partition.
+Time is that of the records: a return has no other.  Alerts and returns of one object may lie in
+partitions of different workers, so both go through the join's queue, which has one partition.
 """
 
 import json
@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 
 from nightwire.consumers.returns import message_faults
 from nightwire.core.kafka import MAX_MESSAGE, TopicPartition
-from nightwire.flows.engine.events import Event, Lacking, Outcome
-from nightwire.flows.engine.keeping import Keeper
+from nightwire.flows.engine.events import Event, Outcome, Rejection
+from nightwire.flows.engine.keyed_state import StatefulRunner
 from nightwire.flows.model import seconds
 from nightwire.schemas import Codec, DecodeError, RegistryAwayError, SchemaError, wire
 
 RETURNS = "returns."
 MOST = 100
-"""Most alerts, and most returns, of one object where nobody says: the newest."""
+"""Default limit of the alerts, and of the returns, of one object: the newest are kept."""
 LARGEST = MAX_MESSAGE - (64 << 10)
-"""Longest record of what is kept of an object. [byte]"""
+"""Longest state of an object. [byte]"""
 
 EVENT_SCHEMA: Mapping[str, Any] = json.loads(
     files(__package__).joinpath("join_event.avsc").read_text(encoding="utf-8")
 )
-"""Schema of the events."""
+"""Schema of the events that leave."""
 
 
-class Past(NamedTuple):
-    """What a join keeps of an alert."""
+class JoinedAlert(NamedTuple):
+    """An alert in a join; ``written`` in ms since 1970, ``flux`` in nJy."""
 
     written: int
     topic: str
@@ -43,8 +43,8 @@ class Past(NamedTuple):
     flux: float | None
 
 
-class Returned(NamedTuple):
-    """What a join keeps of a return."""
+class JoinedReturn(NamedTuple):
+    """A broker's return in a join; ``classes`` are probabilities."""
 
     written: int
     topic: str
@@ -57,15 +57,15 @@ class Returned(NamedTuple):
 
 
 @dataclass
-class Held:
-    """What is kept of one object, each the oldest first."""
+class JoinState:
+    """One object's alerts and returns, the oldest first."""
 
-    alerts: list[Past] = field(default_factory=list)
-    returns: list[Returned] = field(default_factory=list)
+    alerts: list[JoinedAlert] = field(default_factory=list)
+    returns: list[JoinedReturn] = field(default_factory=list)
 
     @property
     def partition(self) -> TopicPartition:
-        """The one partition of the join's queue, through which all comes."""
+        """The only partition of the join's queue."""
         return "", 0
 
     @property
@@ -74,21 +74,21 @@ class Held:
         return max([one.written for one in self.alerts[-1:]] + [one.written for one in self.returns[-1:]])
 
     def encoded(self) -> bytes:
-        """Return it as it is kept."""
+        """Return the state as the value of its record."""
         return json.dumps([self.alerts, self.returns], separators=(",", ":")).encode()
 
     def bound(self, oldest: float, most: int) -> None:
-        """Let go what is older than *oldest* [ms since 1970], or more than *most*."""
+        """Drop records older than *oldest* [ms since 1970], and the oldest beyond *most*."""
         self.alerts = [one for one in self.alerts if one.written >= oldest][-most:]
         self.returns = [one for one in self.returns if one.written >= oldest][-most:]
 
 
 @dataclass
-class JoinRunner(Keeper[Held]):
-    """Keeps the past of each object.
+class JoinRunner(StatefulRunner[JoinState]):
+    """Runs a join stone: keeps the alerts and returns of each object.
 
     Attributes:
-        returns: Whether brokers' returns come in: then it speaks where both sides are there.
+        returns: Whether brokers' returns come in: then an event needs an alert and a return.
     """
 
     returns: bool = False
@@ -102,19 +102,19 @@ class JoinRunner(Keeper[Held]):
 
     @property
     def length(self) -> float:
-        """For how long a record counts. [ms]"""
+        """Time for which a record counts. [ms]"""
         return seconds(self.stone.options["within"]) * 1000
 
-    def decoded(self, value: bytes) -> Held:
-        """Return what `Held.encoded` gave."""
+    def decoded(self, value: bytes) -> JoinState:
+        """Return the state that `JoinState.encoded` gave."""
         alerts, returned = json.loads(value)
         if not alerts and not returned:
             raise ValueError("it is no join's")
-        return Held([Past(*one) for one in alerts], [Returned(*one) for one in returned])
+        return JoinState([JoinedAlert(*one) for one in alerts], [JoinedReturn(*one) for one in returned])
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return what is known of the objects; what has none counts for none."""
-        outcome, touched = Outcome({"": []}), dict[str, Held]()
+        """Return the joined events; an alert or return without an object is rejected."""
+        outcome, touched = Outcome({"": []}), dict[str, JoinState]()
         for event, key, found in self._found(events):
             if isinstance(found, str):
                 outcome.faults.append((event, found))
@@ -123,25 +123,27 @@ class JoinRunner(Keeper[Held]):
                 why = f"{length} bytes are too many to keep, beside {self._most} of an object"
                 outcome.faults.append((event, why))
                 continue
-            held = touched[key] = self.held.setdefault(key, Held())
-            (held.alerts if isinstance(found, Past) else held.returns).append(found)  # type: ignore[arg-type]
-            held.bound(held.newest - self.length, self._most)
-            if held.alerts and (held.returns or not self.returns):
-                value = self._encoded(key, held)
-                said = replace(event, value=value, key=key.encode(), stone=self.stone.name, headers=())
-                outcome.passed[""].append(said)
-        outcome.state = self.state(touched)
+            state = touched[key] = self.states.setdefault(key, JoinState())
+            (state.alerts if isinstance(found, JoinedAlert) else state.returns).append(found)  # type: ignore[arg-type]
+            state.bound(state.newest - self.length, self._most)
+            if state.alerts and (state.returns or not self.returns):
+                value = self._encoded(key, state)
+                made = replace(event, value=value, key=key.encode(), stone=self.stone.name, headers=())
+                outcome.passed[""].append(made)
+        outcome.state = self.changes(touched)
         return outcome
 
-    def _encoded(self, key: str, held: Held) -> bytes:
-        past = [one._asdict() for one in held.alerts]
+    def _encoded(self, key: str, state: JoinState) -> bytes:
+        past = [one._asdict() for one in state.alerts]
         made = {"flow": self.flow, "stone": self.stone.name, "object": key, "alerts": past}
-        made["returns"] = [one._asdict() for one in held.returns]
+        made["returns"] = [one._asdict() for one in state.returns]
         return wire.frame(self.schema_id, self._codec.encode(made))
 
-    def _found(self, events: Sequence[Event]) -> Iterator[tuple[Event, str, Past | Returned | str]]:
-        """Yield the objects of *events* in their order, and what is kept, or why nothing is."""
-        if self.held is not self._indexed or len(self._objects) > self._most_indexed:
+    def _found(
+        self, events: Sequence[Event]
+    ) -> Iterator[tuple[Event, str, JoinedAlert | JoinedReturn | str]]:
+        """Yield object and kept form of each of *events*, or why it has none."""
+        if self.states is not self._indexed or len(self._objects) > self._most_indexed:
             self._index()
         names = (self._by, "id", "mjd_tai", "band", "flux")
         alerts = [one for one in events if not one.origin.topic.startswith(RETURNS)]
@@ -152,14 +154,14 @@ class JoinRunner(Keeper[Held]):
                 continue
             _, row = next(rows)
             if isinstance(row, str) or row[0] is None:
-                yield event, "", row if isinstance(row, str) else Lacking(f"no {self._by}")
+                yield event, "", row if isinstance(row, str) else Rejection(f"no {self._by}")
                 continue
             key, alert, time, band, flux = row
             self._objects[str(alert)] = str(key)
-            kept = Past(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux))
+            kept = JoinedAlert(event.written, *event.origin, str(alert), _finite(time), band, _finite(flux))
             yield event, str(key), kept
 
-    def _returned(self, event: Event) -> tuple[str, Returned | str]:
+    def _returned(self, event: Event) -> tuple[str, JoinedReturn | str]:
         try:
             record = self.decoder.decode(event.value).alert
         except RegistryAwayError:
@@ -172,18 +174,18 @@ class JoinRunner(Keeper[Held]):
         if faults:
             return "", "; ".join(faults)
         classes = {str(one["classId"]): float(one["probability"]) for one in record["classifications"]}
-        kept = Returned(
+        kept = JoinedReturn(
             event.written, *event.origin, str(alert), record["classifierName"],
             record["classifierVersion"], classes,
         )  # fmt: skip
         key = alert if self._by == "id" else view.object_id
         key = self._objects.get(str(alert), "") if key is None else str(key)
-        return (key, kept) if key else ("", Lacking("returned of no object that is held"))
+        return (key, kept) if key else ("", Rejection("returned of no object that is held"))
 
     def _index(self) -> None:
-        """Note whose the alerts are that are held: by now, or instead of others."""
-        self._indexed = self.held
-        self._objects = {one.alert: key for key, kept in self.held.items() for one in kept.alerts}
+        """Build the index from alert to object anew, over the states as they are."""
+        self._indexed = self.states
+        self._objects = {one.alert: key for key, kept in self.states.items() for one in kept.alerts}
         self._most_indexed = 2 * len(self._objects) + 1000
 
 

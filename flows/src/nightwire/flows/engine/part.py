@@ -1,12 +1,11 @@
-"""A part of a flow at work: records in, records out, positions and state, by Kafka's transactions.
+"""The thread that runs a part of a flow: consume, process and produce, by Kafka's transactions.
 
-What is read, made and kept of a batch is committed as one, so a process that is killed loses and
-doubles nothing.  Between two batches another plan may take the place of the one at work.
+Positions, events, accounts and state of a batch are committed as one, so a process that is killed
+loses and doubles nothing.  Between two batches a new plan may replace the current one.
 """
 
-import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,108 +31,105 @@ from nightwire.core.kafka import (
     retry_while_unavailable,
 )
 from nightwire.core.presence import ArchiveClient
-from nightwire.flows.engine.past import EXPIRED, Past
-from nightwire.flows.engine.plan import Plan, Written
-from nightwire.flows.engine.restarting import Restarting
+from nightwire.flows.engine.archived import EXPIRED, ArchivedRecords
+from nightwire.flows.engine.plan import BatchResult, Plan
+from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import ENDS
 from nightwire.schemas.topics import flow_state
 
 BATCH = 500
 """Most records of a transaction."""
 POLL = 0.05
-"""Longest wait for records: so soon another plan is seen. [s]"""
+"""Longest wait for records, and so until a new plan is seen. [s]"""
 HEARTBEAT = 100
-"""Time between heartbeats, and so until others notice that a part moves. [ms]"""
+"""Time between heartbeats, and so until others notice a rebalance. [ms]"""
 TRANSACTION_TIMEOUT = 10_000
-"""After a crash, how long until Kafka drops what was half written. [ms]"""
+"""Time after which Kafka aborts the transaction of a crashed worker. [ms]"""
 
 REBALANCING = frozenset(
     {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
 )
-"""Errors that say that partitions come and go just now."""
+"""Errors of a commit during a rebalance."""
 
 
-class PartRunner(Restarting):
-    """Runs a part of a flow until it is told to leave.
+class PartRunner(RestartingThread):
+    """The thread of one part of a flow; the part's current plan is its attribute `plan`.
 
     Args:
         bootstrap: Kafka's address.
-        worker: Name of this process.
-        plan: What to do at first.
-        takeover: After a crash, how long until another worker has its partitions. [s]
-        archive: URL of what has what Kafka has forgotten; None where nothing has.
+        worker: Name of the worker.
+        plan: The first plan.
+        takeover: Session timeout: so long after a crash another worker goes on. [s]
+        archive: URL of the archive; None for none.
     """
 
     def __init__(
         self, bootstrap: str, worker: str, plan: Plan, takeover: float, archive: str | None = None
     ) -> None:
         super().__init__(f"flow-{plan.flow.name}-{plan.at}")
-        self._kafka, self.plan, self._takeover, self._archive = bootstrap, plan, takeover, archive
-        self._id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
+        self.bootstrap, self.plan, self.takeover, self._archive = bootstrap, plan, takeover, archive
+        self.transactional_id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
 
-    def session(self, worked: Callable[[], None]) -> None:
-        """Work until it is time to leave."""
-        past = Past(ArchiveClient(self._archive, login(self._kafka)) if self._archive else None)
-        try:
-            Session(self._kafka, self._id, self, self._takeover, past).run(self.leaving, worked)
-        finally:
-            past.close()
+    def session(self, reset_backoff: Callable[[], None]) -> None:
+        """Run transactions until `leaving` is set."""
+        client = ArchiveClient(self._archive, login(self.bootstrap)) if self._archive else None
+        with closing(ArchivedRecords(client)) as archived:
+            PartSession(self, archived).run(reset_backoff)
 
 
-class Session:
-    """A consumer and a transactional producer, which live and fall together.
+class PartSession:
+    """A consumer and a transactional producer, made anew together after an error.
 
     Args:
-        bootstrap: Kafka's address.
-        name: Of the transactions: who begins with it ends those of a predecessor.
-        part: Whose plan is run.
-        takeover: As for `PartRunner`. [s]
-        past: Gives what Kafka has forgotten.
+        part: The part, whose plan may change.
+        archived: Reads records that Kafka has deleted.
     """
 
-    def __init__(self, bootstrap: str, name: str, part: PartRunner, takeover: float, past: Past) -> None:
-        self._bootstrap, self._name, self._part, self._takeover = bootstrap, name, part, takeover
-        self._past, self._positions = past, GroupOffsets(bootstrap)
+    def __init__(self, part: PartRunner, archived: ArchivedRecords) -> None:
+        self._part, self._bootstrap, self._archived = part, part.bootstrap, archived
+        self._group_offsets = GroupOffsets(part.bootstrap)
         self._plan = part.plan
         self._accounts = OffsetAccounts(self._plan.flow.group)
-        self._starts: dict[TopicPartition, int] = {}
-        self._next: dict[TopicPartition, int] = {}
+        self._initial: dict[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
         self._joined = False
 
-    def run(self, leave: threading.Event, worked: Callable[[], None]) -> None:
-        """Work until *leave*; *worked* is called behind each batch."""
+    def run(self, reset_backoff: Callable[[], None]) -> None:
+        """Work until the part is to leave; call *reset_backoff* after each transaction."""
         source = consumer(
             self._bootstrap,
             group=self._plan.flow.group,
             auto_offset_reset="earliest",
-            session_timeout_ms=int(self._takeover * 1000),
+            session_timeout_ms=int(self._part.takeover * 1000),
             heartbeat_interval_ms=HEARTBEAT,
             partition_assignment_strategy="range",
         )
         try:
             self._subscribe(source)
-            sink = transactional(self._bootstrap, self._name)  # the group forms meanwhile
-            while not leave.is_set():
+            sink = transactional_producer(
+                self._bootstrap, self._part.transactional_id
+            )  # the group forms meanwhile
+            while not self._part.leaving.is_set():
                 self._follow_plan(source)
                 messages = self._batch(source)
-                if messages or self._starts:
+                if messages or self._initial:
                     self._transact(source, sink, messages)
-                    worked()
+                    reset_backoff()
                 elif self._joined:
                     self._part.problem = ""  # nothing waits for it here
         finally:
-            self._positions.keep(())
+            self._group_offsets.keep(())
             source.close()
 
     def _follow_plan(self, source: Consumer) -> None:
-        """Take the newest plan; what its stones keep goes along."""
+        """Take the newest plan; its stones take over the state of the older ones."""
         if (plan := self._part.plan) is self._plan:
             return
         before, self._plan = self._plan, plan
-        for name, keeper in plan.keepers.items():
-            if type(old := before.keepers.get(name)) is type(keeper) and old.kept_as == keeper.kept_as:
-                keeper.adopt(old)
-        if _kept_as(plan) - _kept_as(before):
+        for name, runner in plan.stateful.items():
+            if type(old := before.stateful.get(name)) is type(runner) and old.state_name == runner.state_name:
+                runner.adopt(old)
+        if _state_names(plan) - _state_names(before):
             self._restore()
         if plan.topics.keys() != before.topics.keys():
             self._subscribe(source)
@@ -142,70 +138,69 @@ class Session:
         source.subscribe([*self._plan.topics], on_assign=self._assigned, on_revoke=self._revoked)
 
     def _assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
-        """Begin where the flow stopped; what is new begins as its source says, which is kept."""
+        """Begin at the committed offsets; new partitions as their source says, with a commit."""
         known = retry_while_unavailable(lambda: source.committed(partitions, timeout=15), patience=20)
-        go_on_in_queues(self._positions, known)
+        resume_queues(self._group_offsets, known)
         for one in known:
             if one.offset < 0:
                 one.offset = self._start(source, one)
-                self._starts[one.topic, one.partition] = one.offset
-            self._next[one.topic, one.partition] = one.offset
+                self._initial[one.topic, one.partition] = one.offset
+            self._positions[one.topic, one.partition] = one.offset
             self._accounts.begin((one.topic, one.partition), one.offset)
         self._accounts.changed()
         self._restore()
         for one in known:
-            one.offset = self._past.until(source, one)
+            one.offset = self._archived.next_offset(source, one)
         source.assign(known)
-        source.pause([one for one in known if (one.topic, one.partition) in self._past.ends])
+        source.pause([one for one in known if (one.topic, one.partition) in self._archived.ends])
         self._joined = True
 
     def _revoked(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
-        """Let *partitions* go: what was read of them is committed."""
+        """Give up *partitions*, of which all that was read is committed."""
         for one in partitions:
-            self._next.pop((one.topic, one.partition), None)
-            self._starts.pop((one.topic, one.partition), None)
-            self._past.ends.pop((one.topic, one.partition), None)
+            self._positions.pop((one.topic, one.partition), None)
+            self._initial.pop((one.topic, one.partition), None)
+            self._archived.ends.pop((one.topic, one.partition), None)
         source.unassign()
 
     def _batch(self, source: Consumer) -> list[Message]:
-        """Return what comes next; partitions may go while Kafka is asked, the archive's too."""
-        archived = self._archived(source)
-        return self._ours(source, archived + records(source.consume(BATCH, 0.0 if archived else POLL)))
+        """Return the next records; partitions may be revoked within, the archive's too."""
+        archived = self._archived_batch(source)
+        return self._ours(source, archived + without_errors(source.consume(BATCH, 0.0 if archived else POLL)))
 
-    def _archived(self, source: Consumer) -> list[Message]:
-        """Return what comes next of what Kafka has forgotten; after the last, go on with Kafka."""
-        for here, end in [*self._past.ends.items()]:
+    def _archived_batch(self, source: Consumer) -> list[Message]:
+        """Return the next records of the archive; resume a partition in Kafka after the last."""
+        for here, end in [*self._archived.ends.items()]:
             if here[0] not in self._plan.topics:
                 continue
-            found, after = self._past.records(here, range(self._next[here], end))
-            if after < end or self._past.until(source, TopicPartitionOffset(*here, end)) > end:
-                return found  # there is more: Kafka may have forgotten it meanwhile
-            del self._past.ends[here]
-            if not found and self._next[here] < end:
-                missing = end - self._next[here]
+            found, after = self._archived.records(here, range(self._positions[here], end))
+            if after < end or self._archived.next_offset(source, TopicPartitionOffset(*here, end)) > end:
+                return found  # there is more: Kafka may have deleted it meanwhile
+            del self._archived.ends[here]
+            if not found and self._positions[here] < end:
+                missing = end - self._positions[here]
                 self._accounts.count(here, end - 1, missing, rejected={EXPIRED: missing})
-                self._next[here] = self._starts[here] = end
+                self._positions[here] = self._initial[here] = end
             source.resume([TopicPartitionOffset(*here)])
             if found:
                 return found
         return []
 
     def _ours(self, source: Consumer, messages: list[Message]) -> list[Message]:
-        """Return the records that are ours, and new.
+        """Return the records of assigned partitions behind their positions.
 
-        While partitions come and go there may be some of those that have gone.  Those of a topic
-        that the plan does not read are put back: the next plan may.
+        Records of a topic that the plan does not read are sought back to: the next plan may.
         """
         found: list[Message] = []
         for one in messages:
-            here, offset = place(one), one.offset() or 0
-            if offset < self._next.get(here, offset + 1):
+            here, offset = partition_of(one), one.offset() or 0
+            if offset < self._positions.get(here, offset + 1):
                 continue
             if here[0] in self._plan.topics:
                 found.append(one)
             else:
                 with suppress(KafkaException):
-                    source.seek(TopicPartitionOffset(*here, self._next[here]))
+                    source.seek(TopicPartitionOffset(*here, self._positions[here]))
         return found
 
     def _start(self, source: Consumer, one: TopicPartitionOffset) -> int:
@@ -215,15 +210,15 @@ class Session:
         if begin in ENDS:
             return int(high if begin == "end" else low)
         at = milliseconds(parse_since(begin), datetime.now(UTC))
-        first = self._past.first(source, one, at)
+        first = self._archived.first_offset_since(source, one, at)
         return int(high if first is None else first)
 
     def _restore(self) -> None:
-        """Read what stones keep: another worker may have kept it until now."""
-        keepers = self._plan.keepers
-        if not keepers:
+        """Read the stones' state from Kafka: until now another worker may have written it."""
+        stateful = self._plan.stateful
+        if not stateful:
             return
-        state: dict[str, dict[str, bytes]] = {one.kept_as: {} for one in keepers.values()}
+        state: dict[str, dict[str, bytes]] = {one.state_name: {} for one in stateful.values()}
         for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
             stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
             if stone not in state:
@@ -232,14 +227,14 @@ class Session:
                 state[stone].pop(key, None)
             else:
                 state[stone][key] = value
-        for keeper in keepers.values():
-            keeper.restore(state[keeper.kept_as])
+        for runner in stateful.values():
+            runner.restore(state[runner.state_name])
 
     def _transact(self, source: Consumer, sink: Producer, messages: list[Message]) -> None:
-        """Write what becomes of *messages*, and that they are read, as one."""
+        """Process *messages*; write events, accounts, state and positions in one transaction."""
         sink.begin_transaction()
-        positions = {place(one): (one.offset() or 0) + 1 for one in messages}
-        offsets = [TopicPartitionOffset(*one, at) for one, at in {**self._starts, **positions}.items()]
+        positions = {partition_of(one): (one.offset() or 0) + 1 for one in messages}
+        offsets = [TopicPartitionOffset(*one, at) for one, at in {**self._initial, **positions}.items()]
         try:
             self._write(Writer(sink), messages, self._plan.run(messages))
             sink.send_offsets_to_transaction(offsets, source.consumer_group_metadata())
@@ -248,60 +243,60 @@ class Session:
             sink.abort_transaction(10)
             if error.args[0].code() not in REBALANCING:
                 raise
-            self._again(source)
+            self._rewind(source)
             return
         except BaseException:
             with suppress(KafkaException):
                 sink.abort_transaction(10)
             raise
-        self._starts = {}
-        self._next |= positions
+        self._initial = {}
+        self._positions |= positions
         self._part.problem = ""
 
-    def _again(self, source: Consumer) -> None:
-        """Go back to where the last transaction ended: partitions came and went meanwhile."""
+    def _rewind(self, source: Consumer) -> None:
+        """Seek to the end of the last transaction, and drop what was counted since."""
         self._accounts = OffsetAccounts(self._plan.flow.group)
-        for here, offset in self._next.items():
+        for here, offset in self._positions.items():
             self._accounts.begin(here, offset)
-            if here in self._past.ends:
+            if here in self._archived.ends:
                 continue  # the archive gives it again
             with suppress(KafkaException):
                 source.seek(TopicPartitionOffset(*here, offset))
         self._accounts.changed()
         self._restore()
 
-    def _write(self, writer: Writer, messages: list[Message], written: Written) -> None:
+    def _write(self, writer: Writer, messages: list[Message], result: BatchResult) -> None:
         flow = self._plan.flow
-        for topic, event in written.outputs:
+        for topic, event in result.outputs:
             headers = event.record_headers(flow.name, self._plan.version)
             writer.write(topic, event.value, key=event.key, headers=headers)
-        for at, why in written.dead.items():
+        for at, why in result.dead_letters.items():
             send_message_to_dead_letters(writer, messages[at], stage=flow.group, reason=why)
-        for (stone, key), value in written.state.items():
+        for (stone, key), value in result.state.items():
             writer.write(flow_state(flow.name), value, key=f"{stone}/{key}".encode())
-        delivered = {event.at for _, event in written.outputs}
+        delivered = {event.index for _, event in result.outputs}
         for at, one in enumerate(messages):
-            self._accounts.count(place(one), one.offset() or 0, **written.fate(at, delivered))
+            self._accounts.count(partition_of(one), one.offset() or 0, **result.fate(at, delivered))
         for account in self._accounts.changed():
             write_account(writer, account)
         writer.serve(0)
 
 
-def _kept_as(plan: Plan) -> set[str]:
-    return {one.kept_as for one in plan.keepers.values()}
+def _state_names(plan: Plan) -> set[str]:
+    return {one.state_name for one in plan.stateful.values()}
 
 
-def transactional(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
-    """Return the producer of transactions *name*; who had that name before is fenced off."""
+def transactional_producer(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
+    """Return a producer of the transactional id *name*, which fences off its predecessor."""
     more = {"client": client, "linger_ms": 1}
     return fenced_producer(bootstrap, name, longest_ms=TRANSACTION_TIMEOUT, patience=30, **more)
 
 
-def records(messages: list[Message]) -> list[Message]:
-    """Return those of *messages* that are records.
+def without_errors(messages: list[Message]) -> list[Message]:
+    """Return those of *messages* that are records, no transient errors.
 
     Raises:
-        KafkaException: One is an error that does not pass by itself.
+        KafkaException: One is an error that is not transient.
     """
     for one in messages:
         error = one.error()
@@ -310,32 +305,32 @@ def records(messages: list[Message]) -> list[Message]:
     return [one for one in messages if one.error() is None]
 
 
-def place(message: Message) -> TopicPartition:
+def partition_of(message: Message) -> TopicPartition:
     """Return topic and partition of *message*."""
     return str(message.topic()), message.partition() or 0
 
 
-def accounts_of(bootstrap: str, queue: str, position: int, end: int) -> OffsetAccounts:
-    """Return the accounts of who reads *queue* from *position* on; it ends at *end*.
+def queue_accounts(bootstrap: str, queue: str, position: int, end: int) -> OffsetAccounts:
+    """Return the accounts of the reader of *queue*, who goes on at *position*.
 
-    What they hold is not counted again, unless it lies behind the end: then it is of an older queue
-    of that name, which was deleted.
+    Offsets that they hold are not counted again, unless some lie behind *end*, the queue's: then
+    they are of a deleted queue of that name.
     """
     counted = [one for one in read_accounts(bootstrap) if one.stage == queue]
     known = [] if any(one.last >= end for one in counted) else counted
     return OffsetAccounts(queue, known, positions={(queue, 0): position})
 
 
-def go_on_in_queues(positions: GroupOffsets, known: list[TopicPartitionOffset]) -> None:
-    """Move those of *known* that are queues to where any reader of them was.
+def resume_queues(group_offsets: GroupOffsets, known: list[TopicPartitionOffset]) -> None:
+    """Move offsets of queues in *known* to the greatest that any reader has committed.
 
-    A stone's queue is read by the flow's group, a terminal's by its own: one that becomes the other
-    goes on.
+    The flow's group reads a stone's queue, a group of its own a terminal's: one that becomes the
+    other goes on.
     """
     for one in known:
         kind, _, names = one.topic.partition(".")
         if kind != "flow":
             continue
         for group in (f"flow.{names.partition('.')[0]}", one.topic):
-            found = positions.committed(group, [(one.topic, one.partition)])
+            found = group_offsets.committed(group, [(one.topic, one.partition)])
             one.offset = max(one.offset, *found.values(), -1)

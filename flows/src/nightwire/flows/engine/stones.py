@@ -1,4 +1,4 @@
-"""What filters, routers and transforms do with events."""
+"""Runners of filters, routers, transforms and splits."""
 
 import json
 import logging
@@ -14,32 +14,32 @@ from nightwire.filters.delivery import TransformWriter
 from nightwire.filters.language import Condition, Oddities
 from nightwire.filters.model import AddedField, Transform, parse_added
 from nightwire.filters.sandbox import Limits, RowFilter, Sandbox, SandboxError
-from nightwire.filters.sandbox import Outcome as Said
+from nightwire.filters.sandbox import Outcome as SandboxOutcome
 from nightwire.flows.engine.events import Event, Outcome
-from nightwire.flows.model import COMPUTE, EVERY, PASSES, SAID, FlowError
+from nightwire.flows.model import KEPT_FIELD, FlowError, functions
 from nightwire.schemas import AlertDecoder, DecodeError, RegistryAwayError, SchemaError, SchemaRegistry, wire
 
 log = logging.getLogger("nightwire.flows")
 
 LIMITS = Limits(cpu_s=10.0, wall_s=15.0, total_s=60.0, nice=10)
-"""Of a function and portion.  It gives way to others' flows, as slow filters do."""
+"""Of the sandbox, for a portion.  It gives way to others' flows, as slow filters do."""
 PORTION = 100
-"""Alerts computed at once: those that keep to their own limit never reach their portion's."""
-FIRST = 2.0
+"""Alerts of a portion: those that keep to their own limit never reach that of the portion."""
+FIRST_CPU = 2.0
 """CPU time for the first alert of a batch, or after a stop: others have 0.1 s. [s]"""
-AGAIN = 60.0
-"""For so long a function that was stopped is begun again within a batch. [s]"""
+RETRY_TIME = 60.0
+"""Time within a batch for which a function that was stopped is started again. [s]"""
 
 
 @dataclass(frozen=True)
-class Sorter:
-    """A filter, or a router: sends each event out by the port whose condition it meets first.
+class ConditionRunner:
+    """Runs a filter or router: each event leaves by the first port whose condition it meets.
 
     Attributes:
         conditions: By port.
-        rest: The port of all others; None: they go no further.
-        decoder: Reads alerts.
-        survey: Whose.
+        rest: Port of the other events; None to reject them.
+        decoder: Of the alerts.
+        survey: Of the alerts.
     """
 
     conditions: Mapping[str, Condition]
@@ -49,7 +49,7 @@ class Sorter:
     odd: Oddities = field(default_factory=Oddities)
 
     def run(self, events: Sequence[Event]) -> Outcome:
-        """Return the events by port; what is no alert is a fault.
+        """Return the events by port; those that are no alerts are faults.
 
         An alert on which a condition fails does not meet it, as in filters; why is logged once.
 
@@ -58,33 +58,33 @@ class Sorter:
         """
         left, outcome = list(events), Outcome()
         for port, condition in self.conditions.items():
-            said = condition.judge([one.value for one in left], self.decoder)
-            for at, error in said.errors.items():
+            judged = condition.judge([one.value for one in left], self.decoder)
+            for at, error in judged.errors.items():
                 if isinstance(error, RegistryAwayError):
                     raise error
                 outcome.faults.append((left[at], str(error)))
-            for why in self.odd.of(said, self.survey):
+            for why in self.odd.of(judged, self.survey):
                 log.warning("%s", why)
-            outcome.passed[port] = [left[at] for at in sorted(said.passed)]
-            left = [one for at, one in enumerate(left) if at not in said.passed and at not in said.errors]
+            outcome.passed[port] = [left[at] for at in sorted(judged.passed)]
+            left = [one for at, one in enumerate(left) if at not in judged.passed and at not in judged.errors]
         if self.rest is not None:
             outcome.passed[self.rest] = left
         return outcome
 
 
-class Contained:
-    """The sandbox of one owner's functions: it begins with the first batch, and ends with the last
-    stone that has it.
-    """
+class OwnerSandbox:
+    """The sandbox of one owner's functions, from the first batch to the end of the last stone."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, owner: str) -> None:
+        self.owner, self._lock = owner, threading.Lock()
 
-    def judge(self, one: RowFilter, survey: str, values: Sequence[bytes], schemas: Mapping[int, Any]) -> Said:
-        """Return what a function computes of some alerts.
+    def judge(
+        self, one: RowFilter, survey: str, values: Sequence[bytes], schemas: Mapping[int, Any]
+    ) -> SandboxOutcome:
+        """Return the outcome of a function over some alerts.
 
         Raises:
-            FlowError: No process can be had.
+            FlowError: The sandbox cannot be started.
         """
         try:
             with self._lock:
@@ -98,62 +98,61 @@ class Contained:
         return Sandbox("strong", LIMITS)  # it ends with us
 
 
-SANDBOXES: weakref.WeakValueDictionary[str, Contained] = weakref.WeakValueDictionary()
+SANDBOXES: weakref.WeakValueDictionary[str, OwnerSandbox] = weakref.WeakValueDictionary()
 
 
-def contained(owner: str) -> Contained:
-    """Return the sandbox of an owner, which all his stones here share."""
-    return SANDBOXES.setdefault(owner, Contained())
+def owner_sandbox(owner: str) -> OwnerSandbox:
+    """Return the sandbox of *owner*, which all his stones in this process share."""
+    return SANDBOXES.setdefault(owner, OwnerSandbox(owner))
 
 
 @dataclass(frozen=True)
-class Function:
-    """A function of Python that computes fields, in the sandbox.
+class SandboxFunction:
+    """A Python function in the sandbox, which computes fields.
 
     Attributes:
-        sandbox: Of its owner.
-        owner: Whose it is.
-        name: Of flow and stone.
-        source: Its text.
+        sandbox: Of the flow's owner.
+        name: ``FLOW.STONE``.
+        source: Text of the function.
         adds: The fields that it declares.
     """
 
-    sandbox: Contained
-    owner: str
+    sandbox: OwnerSandbox
     name: str
     source: str
     adds: tuple[AddedField, ...]
 
-    def added(
+    def compute(
         self, events: Sequence[Event], survey: str, registry: SchemaRegistry, faults: list[tuple[Event, str]]
     ) -> Iterator[tuple[Event, str]]:
-        """Yield events of *survey* with what is added to each, as JSON; note the others' *faults*.
+        """Yield events of *survey* and the fields added to each, as JSON; note others' *faults*.
 
         Raises:
-            FlowError: There is no sandbox.
+            FlowError: The sandbox cannot be started.
             RegistryAwayError: Ask again later.
         """
-        one = RowFilter(self.owner, self.name, 0, self.source + PASSES, EVERY, transform=COMPUTE)
-        left, schemas, until = [*events], _schemas(events, registry), time.monotonic() + AGAIN
+        source, entry = self.source + functions.ACCEPT_ALL, functions.ACCEPT
+        one = RowFilter(self.sandbox.owner, self.name, 0, source, entry, transform=functions.TRANSFORM)
+        left, schemas, until = [*events], _schemas(events, registry), time.monotonic() + RETRY_TIME
         runs, why = False, None
         while left and (why is None or time.monotonic() < until):
-            some, asked = (left[:PORTION], one) if runs else (left[:1], replace(one, cpu_s=FIRST))
-            said = self.sandbox.judge(asked, survey, [event.value for event in some], schemas)
-            added, wrong = self._answers(said)
+            some, asked = (left[:PORTION], one) if runs else (left[:1], replace(one, cpu_s=FIRST_CPU))
+            result = self.sandbox.judge(asked, survey, [event.value for event in some], schemas)
+            added, wrong = self._by_row(result)
             yield from ((some[row], text) for row, text in added.items())
             faults += [(some[row], fault) for row, fault in wrong.items()]
             left = [event for at, event in enumerate(left) if at not in added and at not in wrong]
-            runs, why = said.stopped is None, said.stopped or why
+            runs, why = result.stopped is None, result.stopped or why
             if runs and not (added or wrong):
                 break
         faults += [(event, f"not computed: {why or 'no answer'}") for event in left]
 
-    def _answers(self, said: Said) -> tuple[dict[int, str], dict[int, str]]:
-        """Return by row what is added, as JSON, and why nothing is."""
-        texts = dict(zip(said.passed.tolist(), said.added, strict=False))
+    def _by_row(self, result: SandboxOutcome) -> tuple[dict[int, str], dict[int, str]]:
+        """Return by row the added fields, as JSON, and the faults."""
+        texts = dict(zip(result.passed.tolist(), result.added, strict=False))
         checked = {row: parse_added(self.adds, text) for row, text in texts.items()}
         wrong = {row: found for row, found in checked.items() if isinstance(found, str)}
-        return {row: text for row, text in texts.items() if row not in wrong}, {**said.faults, **wrong}
+        return {row: text for row, text in texts.items() if row not in wrong}, {**result.faults, **wrong}
 
 
 def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Mapping[str, Any]]:
@@ -171,44 +170,44 @@ def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Map
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """A filter whose function could not be compiled.
+class PythonFilterRunner:
+    """Runs a filter whose Python function could not be compiled.
 
     Attributes:
-        function: Says of each alert whether it is kept.
-        survey: Whose alerts.
-        registry: Knows schemas.
+        function: Adds the field `KEPT_FIELD`.
+        survey: Of the alerts.
+        registry: Of the alerts' schemas.
     """
 
-    function: Function
+    function: SandboxFunction
     survey: str
     registry: SchemaRegistry
 
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return the alerts that are kept; those on which the function fails are faults."""
         outcome = Outcome()
-        said = self.function.added(events, self.survey, self.registry, outcome.faults)
-        outcome.passed[""] = [one for one, text in said if json.loads(text)[SAID.name]]
+        judged = self.function.compute(events, self.survey, self.registry, outcome.faults)
+        outcome.passed[""] = [one for one, text in judged if json.loads(text)[KEPT_FIELD.name]]
         return outcome
 
 
 @dataclass(frozen=True)
 class TransformRunner:
-    """Leaves out fields, adds means and what a function computes.
+    """Runs a transform: drops fields, adds means and the fields of a function.
 
     Attributes:
-        transform: Which.
-        survey: Whose alerts.
-        topic: Under whose name the derived schemas are registered.
-        writer: Writes the alerts.
-        function: Computes; None where nothing is computed.
+        transform: The fields dropped and added.
+        survey: Of the alerts.
+        topic: Subject of the derived schemas.
+        writer: Encodes the alerts.
+        function: Computes fields; None for none.
     """
 
     transform: Transform
     survey: str
     topic: str
     writer: TransformWriter
-    function: Function | None = None
+    function: SandboxFunction | None = None
 
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return the alerts in their new form; those on which the function fails are faults."""
@@ -227,11 +226,11 @@ class TransformRunner:
     def _added(self, events: Sequence[Event], outcome: Outcome) -> Iterator[tuple[Event, str]]:
         if self.function is None:
             return ((one, "") for one in events)
-        return self.function.added(events, self.survey, self.writer.registry, outcome.faults)
+        return self.function.compute(events, self.survey, self.writer.registry, outcome.faults)
 
 
 class SplitRunner:
-    """Passes on all that comes, for as many as want it."""
+    """Runs a split: passes all events on to all followers."""
 
     def run(self, events: Sequence[Event]) -> Outcome:
         """Return *events*."""

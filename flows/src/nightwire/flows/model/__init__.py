@@ -2,23 +2,20 @@
 
 from nightwire.flows.model.check import EventType, check, field_of, router_conditions, transform_of
 from nightwire.flows.model.flow import ELSE, ENDS, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.functions import COMPUTE, EVERY, PASSES, SAID, SAYS, compiled, computed
-from nightwire.flows.model.kinds import ALERTS, KEPT, KINDS, MOST_HELD, RETURNS, seconds
+from nightwire.flows.model.functions import KEEP_AS_TRANSFORM, KEPT_FIELD, compile_filter
+from nightwire.flows.model.kinds import ALERTS, KINDS, MOST_ALERTS, RETURNS, STATE_LIMITS, seconds
 from nightwire.flows.model.parse import parse
 
 __all__ = [
     "ALERTS",
-    "COMPUTE",
     "ELSE",
     "ENDS",
-    "EVERY",
-    "KEPT",
+    "KEEP_AS_TRANSFORM",
+    "KEPT_FIELD",
     "KINDS",
-    "MOST_HELD",
-    "PASSES",
+    "MOST_ALERTS",
     "RETURNS",
-    "SAID",
-    "SAYS",
+    "STATE_LIMITS",
     "Edge",
     "EventType",
     "Flow",
@@ -26,8 +23,7 @@ __all__ = [
     "Source",
     "Stone",
     "check",
-    "compiled",
-    "computed",
+    "compile_filter",
     "field_of",
     "parse",
     "router_conditions",

@@ -9,20 +9,20 @@ from nightwire.schemas import MendableError
 from nightwire.schemas.topics import flow_queue
 
 ELSE = "else"
-"""The port of a router for what has none of its values."""
+"""The port of a router for events with none of its values."""
 
 TEXT = " text"
-"""Behind a key: the line at which its text of several lines begins."""
+"""Suffix of a key: its line is the first of the key's multi-line text."""
 
 ENDS = ("start", "end")
-"""Where a topic begins and ends: all other beginnings are times."""
+"""Values of `begin` that are no times."""
 
 
 class FlowError(MendableError):
-    """A flow cannot be.
+    """A flow's text is wrong, or the flow cannot run here.
 
     Args:
-        reasons: Why, each with its line.
+        reasons: The errors, each with its line.
     """
 
     def __init__(self, reasons: list[str]) -> None:
@@ -37,11 +37,11 @@ class Source:
     Attributes:
         name: Its name in the flow.
         topic: Its name in Kafka.
-        survey: Whose alerts lie there; empty where nobody says.
-        begin: Where it begins that was never read: ``start``, ``end``, or at a time, which the
-            archive knows where Kafka has forgotten it.
+        survey: Survey of its alerts; empty for unknown.
+        begin: The first position: ``start``, ``end``, or a time, from the archive where Kafka has
+            deleted it.
         at: The worker that reads it; empty for any.
-        lines: The lines of its keys, and its own under the empty name.
+        lines: The lines of its keys in the text, and its own under the empty key.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where a stone's events come from: a source or stone, and which of its ports."""
+    """An edge, by its beginning: a source or stone, and one of its ports."""
 
     node: str
     port: str = ""
@@ -66,15 +66,15 @@ class Edge:
 
 @dataclass(frozen=True)
 class Stone:
-    """What is done with events.
+    """A node of a flow that handles events.
 
     Attributes:
         name: Its name in the flow.
         kind: One of `KINDS`.
-        inputs: Where its events come from.
+        inputs: The edges that lead to it.
         at: The worker that runs it; empty for any.
-        options: What its kind asks for.
-        lines: The lines of its keys, and its own under the empty name.
+        options: Values of the kind's keys.
+        lines: The lines of its keys in the text, and its own under the empty key.
     """
 
     name: str
@@ -85,16 +85,16 @@ class Stone:
     lines: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def about(self) -> Kind:
-        """What its kind is."""
+    def spec(self) -> Kind:
+        """The specification of its kind."""
         return KINDS[self.kind]
 
     @property
     def ports(self) -> tuple[str, ...]:
-        """The names of its ways out; one without a name where it has no choice."""
+        """The names of its outputs: an empty one where there is only one, none of terminals."""
         if self.kind == "router":
             return (*map(str, self.options["values"]), ELSE)
-        return () if self.about.terminal else ("",)
+        return () if self.spec.terminal else ("",)
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class Flow:
     """A graph through which events go.
 
     Attributes:
-        name: Its name.
+        name: The flow's name.
         sources: By name.
-        stones: By name, each behind those that its events come from.
+        stones: By name, in topological order.
     """
 
     name: str
@@ -112,13 +112,13 @@ class Flow:
     stones: Mapping[str, Stone]
 
     @property
-    def reads(self) -> set[str]:
-        """The topics that it reads."""
+    def input_topics(self) -> set[str]:
+        """The topics of its sources."""
         return {one.topic for one in self.sources.values()}
 
     @property
-    def writes(self) -> set[str]:
-        """The topics of this Kafka in which it ends."""
+    def output_topics(self) -> set[str]:
+        """The topics of this Kafka that its terminals write."""
         return {one.options["topic"] for one in self.stones.values() if one.kind == "topic"}
 
     @property
@@ -127,18 +127,18 @@ class Flow:
         return f"flow.{self.name}"
 
     def queue(self, stone: str) -> str:
-        """Return the topic in which events wait for *stone*."""
+        """Return the queue of *stone*: the topic in which its events wait."""
         return flow_queue(self.name, stone)
 
     def followers(self, node: str, port: str = "") -> Iterator[Stone]:
-        """Yield the stones that get what leaves *node* by *port*."""
+        """Yield the stones that get the events of *node* and *port*."""
         return (one for one in self.stones.values() if Edge(node, port) in one.inputs)
 
-    def at(self, node: str) -> str:
+    def worker_of(self, node: str) -> str:
         """Return the worker of a source or stone; empty for any."""
         return self.sources[node].at if node in self.sources else self.stones[node].at
 
     @property
-    def places(self) -> set[str]:
-        """The workers that are named, and the empty name where some part may run anywhere."""
-        return {self.at(node) for node in (*self.sources, *self.stones)}
+    def workers(self) -> set[str]:
+        """The workers that its nodes name; an empty name where one may run anywhere."""
+        return {self.worker_of(node) for node in (*self.sources, *self.stones)}

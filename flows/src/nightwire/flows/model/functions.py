@@ -1,4 +1,4 @@
-"""Functions of Python as stones, read and compiled apart.
+"""Python functions as stones, read and compiled in a process of their own.
 
 Filters' are compiled to the closed language where they can be; all others run in the sandbox alone.
 """
@@ -9,22 +9,24 @@ from nightwire.filters.model import AddedField, Compilation
 
 KEEP = "keep"
 """Name of a filter's function."""
-COMPUTE = "transform"
-"""Name of a transform's."""
-EVERY = "nightwire_every"
-PASSES = f"\n\ndef {EVERY}(alert):\n    return True\n"
-"""Stands behind a transform's text: the sandbox computes for what passes a filter."""
-SAID = AddedField("kept", "bool")
-SAYS = f"\n\ndef {COMPUTE}(alert):\n    return {{'kept': bool({KEEP}(alert))}}\n"
-"""Stands behind a filter's text that is not compiled: what it says is a field of its own."""
+TRANSFORM = "transform"
+"""Name of a transform's function."""
+ACCEPT = "nightwire_every"
+"""Name of a filter's function that lets every alert pass."""
+ACCEPT_ALL = f"\n\ndef {ACCEPT}(alert):\n    return True\n"
+"""Appended to a transform's source: the sandbox runs transforms on what passes a filter."""
+KEPT_FIELD = AddedField("kept", "bool")
+"""The verdict of a filter that runs as a transform."""
+KEEP_AS_TRANSFORM = f"\n\ndef {TRANSFORM}(alert):\n    return {{'kept': bool({KEEP}(alert))}}\n"
+"""Appended to a filter's source that is not compiled: its verdict is an added field."""
 COLUMNS = "a function of columns is no stone: submit it as a filter, and let the flow read its topic"
 
 
-def compiled(source: str, survey: str) -> Compilation:
-    """Return the function ``keep(alert)`` of *source*; a text is read once, in its own process.
+def compile_filter(source: str, survey: str) -> Compilation:
+    """Return the compilation of the function ``keep(alert)`` in *source*, cached.
 
     Raises:
-        FilterError: It is no filter of alerts; the reasons name its lines.
+        FilterError: *source* is no filter of alerts; the reasons name its lines.
     """
     found = compile_function(source, KEEP, survey)
     if found.over_columns:
@@ -32,10 +34,10 @@ def compiled(source: str, survey: str) -> Compilation:
     return found
 
 
-def computed(source: str, survey: str) -> Compilation:
-    """Return what is known of the function ``transform(alert)`` of *source*, read alike.
+def compile_transform(source: str, survey: str) -> Compilation:
+    """Return the compilation of the function ``transform(alert)`` in *source*, cached too.
 
     Raises:
-        FilterError: It is none, or does not declare what it adds.
+        FilterError: *source* is no transform, or does not declare what it adds.
     """
-    return compile_function(source + PASSES, EVERY, survey, COMPUTE)
+    return compile_function(source + ACCEPT_ALL, ACCEPT, survey, TRANSFORM)

@@ -1,4 +1,4 @@
-"""The kinds of stones, and what each asks for.  Pure."""
+"""The kinds of stones and their keys.  Pure."""
 
 import re
 from collections.abc import Mapping
@@ -6,66 +6,62 @@ from dataclasses import dataclass, field
 
 from nightwire.core.cli import parse_duration
 
+Types = type | tuple[type, ...]
+
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of stone.
+    """The specification of a kind of stone.
 
     Attributes:
-        needs: Its options and their types, which have to be given.
-        takes: … which may be given.
-        looks: What it looks into, so that other events do not fit; nothing where any fit.
+        required: Keys that have to be given, and their types.
+        optional: Keys that may be given, and their types.
+        accepts: Kinds of events that it can read; empty for any.
         terminal: Whether events end there.
-        outside: Whether they leave Kafka there, at least once.
+        outside: Whether it is a terminal outside Kafka, at least once.
     """
 
-    needs: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
-    takes: Mapping[str, type | tuple[type, ...]] = field(default_factory=dict)
-    looks: frozenset[str] = frozenset()
+    required: Mapping[str, Types] = field(default_factory=dict)
+    optional: Mapping[str, Types] = field(default_factory=dict)
+    accepts: frozenset[str] = frozenset()
     terminal: bool = False
     outside: bool = False
 
 
-Types = type | tuple[type, ...]
-
-
 ALERTS, RETURNS, VOEVENTS = "alerts", "returns", "VOEvents"
 WINDOWS, JOINS = "what windows say", "what joins say"
-"""What goes along an edge."""
-ALERTS_ALONE = frozenset({ALERTS})
+"""Kinds of events along an edge, as errors name them."""
+ALERTS_ALONE, ALERTS_AND_RETURNS = frozenset({ALERTS}), frozenset({ALERTS, RETURNS})
 
 
-def _outside(needs: Mapping[str, Types], looks: frozenset[str] = frozenset(), **takes: Types) -> Kind:
-    return Kind(needs, {**PATIENCE, **takes}, looks, terminal=True, outside=True)
+def _outside(required: Mapping[str, Types], accepts: frozenset[str] = frozenset(), **optional: Types) -> Kind:
+    return Kind(required, {**TERMINAL_OPTIONS, **optional}, accepts, terminal=True, outside=True)
 
 
-PATIENCE: Mapping[str, type] = {"give_up": str}
-"""What every terminal outside Kafka takes: how long it tries one event."""
+TERMINAL_OPTIONS: Mapping[str, type] = {"give_up": str}
+"""Keys of every terminal outside Kafka: how long it tries one event."""
 FUNCTIONS = ("count", "mean", "min", "max", "sum")
-"""What a window can compute."""
+"""Aggregates of a window."""
 NUMBER = (int, float)
-KEPT: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
-"""How many objects a window or a join keeps, and how much of them: by default, and at most.
-
-What was touched longest ago is let go.
-"""
-BOUNDS: Mapping[str, type] = dict.fromkeys(KEPT, int)
-MOST_HELD = 1000
-"""Most alerts that a window or a join holds of one object: the newest."""
-AT_MOST = {"most": MOST_HELD} | {name: most for name, (_, most) in KEPT.items()}
-"""The greatest values of options that count something; the least is 1."""
+STATE_LIMITS: Mapping[str, tuple[int, int]] = {"objects": (100_000, 1_000_000), "megabytes": (64, 256)}
+"""Limits of the state of a window or a join, by default and at most; least recently used go."""
+STATE_OPTIONS: Mapping[str, type] = dict.fromkeys(STATE_LIMITS, int)
+MOST_ALERTS = 1000
+"""Most alerts of one object in a window or a join: the newest are kept."""
+MAXIMA = {"most": MOST_ALERTS} | {name: most for name, (_, most) in STATE_LIMITS.items()}
+"""Greatest values of keys that count something; the least is 1."""
 
 KINDS: Mapping[str, Kind] = {
-    "filter": Kind(takes={"where": str, "python": str}, looks=ALERTS_ALONE),
-    "transform": Kind(takes={"drop": list, "means": list, "lite": bool, "python": str}, looks=ALERTS_ALONE),
-    "router": Kind({"by": str, "values": list}, looks=ALERTS_ALONE),
+    "filter": Kind({}, {"where": str, "python": str}, ALERTS_ALONE),
+    "transform": Kind({}, {"drop": list, "means": list, "lite": bool, "python": str}, ALERTS_ALONE),
+    "router": Kind({"by": str, "values": list}, accepts=ALERTS_ALONE),
     "split": Kind(),
     "window": Kind(
         {"within": str, "function": str},
-        {"by": str, "value": str, "above": NUMBER, "below": NUMBER, **BOUNDS},
-        looks=ALERTS_ALONE,
+        {"by": str, "value": str, "above": NUMBER, "below": NUMBER, **STATE_OPTIONS},
+        ALERTS_ALONE,
     ),
-    "join": Kind({"within": str}, {"by": str, "most": int, **BOUNDS}, frozenset({ALERTS, RETURNS})),
+    "join": Kind({"within": str}, {"by": str, "most": int, **STATE_OPTIONS}, ALERTS_AND_RETURNS),
     "topic": Kind({"topic": str}, terminal=True),
     "webhook": _outside({"url": str}, secret=str),
     "slack": _outside({"url": str, "text": str}),
@@ -86,41 +82,41 @@ SHARED = {"kind", "from", "at"}
 """Keys of every stone."""
 DURATIONS = ("within", "give_up")
 MOST_TRIED = 6 * 86_400.0
-"""Longest time for which a terminal tries one event. [s]"""
+"""Greatest `give_up`. [s]"""
 SECRETS = ("token", "password")
-"""Options that name variables, and hold nothing themselves."""
+"""Keys whose values name variables of the worker, and are no secrets themselves."""
 DATABASE_FILE = re.compile(r"sqlite(\+\w+)?://")
-"""The only databases that need no secret, and are in no network."""
-PASSWORD = re.compile(r"\w+://[^/]*@")
-"""Begins a URL with a name, or a password, in it."""
+"""URLs of databases that need no password, and are in no network."""
+URL_WITH_LOGIN = re.compile(r"\w+://[^/]*@")
+"""Beginning of a URL with a user or password in it."""
 MOST_MAILED = 50
 """Most addresses of one mail."""
-TEXTS = ("drop", "means", "to")
-"""Options that may be lists, and then of texts."""
+LIST_OPTIONS = ("drop", "means", "to")
+"""Keys that may be lists, and then of texts."""
 
 
-def wrong_option(kind: Kind, name: str, value: object) -> str | None:
-    """Return the error in the option *name* of a stone; None where there is none."""
-    wanted = {**kind.needs, **kind.takes}.get(name)
+def option_error(kind: Kind, name: str, value: object) -> str | None:
+    """Return the error in the key *name* of a stone; None for none."""
+    wanted = {**kind.required, **kind.optional}.get(name)
     if wanted is None:
-        known = ", ".join(sorted({*kind.needs, *kind.takes, *SHARED}))
+        known = ", ".join(sorted({*kind.required, *kind.optional, *SHARED}))
         return f"{name} is none of its keys, which are {known}"
     if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
         types = wanted if isinstance(wanted, tuple) else (wanted,)
         return f"{name} = {value!r} is no {' or '.join(one.__name__ for one in types)}"
-    if isinstance(value, list) and name in TEXTS and not all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and name in LIST_OPTIONS and not all(isinstance(one, str) for one in value):
         return f"{name} is a list of texts"
     if name == "to" and isinstance(value, list) and not 0 < len(value) <= MOST_MAILED:
         return f"to has {len(value):,} addresses: a mail goes to 1 to {MOST_MAILED}"
-    if name in AT_MOST and not 0 < int(str(value)) <= AT_MOST[name]:
-        return f"{name} is none of 1 to {AT_MOST[name]}"
-    return _wrong_text(name, value)
+    if name in MAXIMA and not 0 < int(str(value)) <= MAXIMA[name]:
+        return f"{name} is none of 1 to {MAXIMA[name]}"
+    return _text_error(name, value)
 
 
-def _wrong_text(name: str, value: object) -> str | None:
-    told = not str(value).startswith("env:")
+def _text_error(name: str, value: object) -> str | None:
+    is_literal = not str(value).startswith("env:")
     elsewhere = name == "database" and not DATABASE_FILE.match(str(value))
-    if told and (name in SECRETS or elsewhere or (name == "url" and PASSWORD.match(str(value)))):
+    if is_literal and (name in SECRETS or elsewhere or (name == "url" and URL_WITH_LOGIN.match(str(value)))):
         return f'{name} is known to the worker alone: write {name} = "env:NIGHTWIRE_FLOW_…"'
     if name == "function" and value not in FUNCTIONS:
         return f"function = {value!r} is none of {', '.join(FUNCTIONS)}"
@@ -139,6 +135,6 @@ def seconds(text: str) -> float:
     """Return the duration in *text*. [s]
 
     Raises:
-        ValueError: It is none.
+        ValueError: *text* is no duration.
     """
     return parse_duration(text).total_seconds()

@@ -1,4 +1,4 @@
-"""A flow's text: TOML, whose errors name their lines.  Pure."""
+"""The parser of flows: TOML, with errors that name their lines.  Pure."""
 
 import re
 import tomllib
@@ -8,45 +8,45 @@ from typing import Any
 
 from nightwire.consumers.source import parse_since
 from nightwire.flows.model.flow import ENDS, TEXT, Edge, Flow, FlowError, Source, Stone
-from nightwire.flows.model.kinds import KINDS, SHARED, wrong_option
+from nightwire.flows.model.kinds import KINDS, SHARED, option_error
 from nightwire.schemas import meant
 from nightwire.schemas.topics import NAME
 
 SURVEY_TOPIC = re.compile(r"alerts\.(.+)")
 HEADER = re.compile(r"\s*\[\s*([\w.\"'-]+)\s*\]")
 KEY = re.compile(r"\s*[\"']?([\w-]+)[\"']?\s*=")
-LONG = re.compile(r"\s*('''|\"\"\")")
+MULTILINE = re.compile(r"\s*('''|\"\"\")")
 MAX_TEXT = 256 << 10
 """Longest text. [byte]"""
-MOST = 100
+MOST_NODES = 100
 """Most sources, and most stones, of a flow: each terminal is a thread of the worker."""
 MOST_DOTS = 500
 """Most dots of a line: the time that a dotted key takes grows with their square."""
-MOST_SAID = 20, 500
-"""Most objections that are said, and most characters of each."""
+ERROR_LIMITS = 20, 500
+"""Most errors that are reported, and most characters of each."""
 SOURCE_KEYS = {"topic", "survey", "begin", "at"}
 
 
-class Lines(dict[tuple[str, str], int]):
-    """The lines of tables (``sources.lsst``) and their keys, as the text has them."""
+class LineNumbers(dict[tuple[str, str], int]):
+    """Line numbers of tables (``sources.lsst``) and their keys."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         table = within = ""
         for number, line in enumerate(text.split("\n"), 1):
-            if within:  # what looks like a key there is none
+            if within:  # of a multi-line text, which has no keys
                 within = "" if within in line else within
             elif found := HEADER.match(line):
                 table = re.sub(r"[\"'\s]", "", found[1])
                 self[table, ""] = number
             elif found := KEY.match(line):
                 self.setdefault((table, found[1]), number)
-                if opened := LONG.match(line, found.end()):
+                if opened := MULTILINE.match(line, found.end()):
                     within = "" if opened[1] in line[opened.end() :] else opened[1]
                     self.setdefault((table, found[1] + TEXT), number + (not line[opened.end() :].strip()))
 
     def of(self, table: str, key: str = "") -> int:
-        """Return the line of a key, else of its table, else 1."""
+        """Return the line of a key, else that of its table, else 1."""
         return self.get((table, key)) or self.get((table, "")) or 1
 
     def keys_of(self, table: str) -> dict[str, int]:
@@ -54,16 +54,20 @@ class Lines(dict[tuple[str, str], int]):
         return {key: line for (name, key), line in self.items() if name == table}
 
 
-class Objections(list[str]):
-    """What is wrong in a flow's text, each with its line."""
+class LineErrors(list[str]):
+    """The errors in *text*, each with its line."""
 
-    def add(self, line: int, why: str) -> None:
-        """Note an objection."""
-        self.append(f"line {line}: {why}")
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.lines = LineNumbers(text)
+
+    def add(self, why: str, table: str, key: str = "") -> None:
+        """Add an error in a key, or in a table as a whole."""
+        self.append(f"line {self.lines.of(table, key)}: {why}")
 
     def raise_any(self) -> None:
-        """Raise FlowError where there are some."""
-        most, length = MOST_SAID
+        """Raise FlowError where there are errors."""
+        most, length = ERROR_LIMITS
         more = [f"and {len(self) - most} more"] if len(self) > most else []
         if self:
             raise FlowError([*(one[:length] for one in self[:most]), *more])
@@ -73,7 +77,7 @@ def parse(text: str) -> Flow:
     """Return the flow that *text* describes.
 
     Raises:
-        FlowError: It describes none; says where and why.
+        FlowError: *text* describes none; the reasons name their lines.
     """
     if len(text) > MAX_TEXT:
         raise FlowError([f"the text has {len(text)} characters, the limit is {MAX_TEXT}"])
@@ -85,81 +89,79 @@ def parse(text: str) -> Flow:
         what, _, where = str(error).partition(" (at ")
         where = where.removesuffix(")") if where.startswith("line") else f"line {len(text.splitlines()) or 1}"
         raise FlowError([f"{where}: no TOML: {what}"]) from error
-    lines, wrong = Lines(text), Objections()
-    for place in _beyond(found):
-        wrong.add(lines.of(*place), "a number is beyond 64 bits, or none")
-    wrong.raise_any()
+    errors = LineErrors(text)
+    for place in _oversized_numbers(found):
+        errors.add("a number is beyond 64 bits, or none", *place)
+    errors.raise_any()
     name = found.get("name")
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        wrong.add(lines.of("", "name"), f"name = {name!r} is no flow's name, as bright-2 is: {NAME.pattern}")
+        errors.add(f"name = {name!r} is no flow's name, as bright-2 is: {NAME.pattern}", "", "name")
     for key in set(found) - {"name", "sources", "stones"}:
-        wrong.add(lines.of("", key), f"{key} is none of name, sources, stones")
-    sources = _sources(_tables(found, "sources", lines, wrong), lines, wrong)
-    stones = _stones(_tables(found, "stones", lines, wrong), lines, wrong)
-    wrong.raise_any()
-    _check_edges(sources, stones, wrong)
-    order = _order(stones, wrong)
-    wrong.raise_any()
+        errors.add(f"{key} is none of name, sources, stones", "", key)
+    sources = _sources(_tables(found, "sources", errors), errors)
+    stones = _stones(_tables(found, "stones", errors), errors)
+    errors.raise_any()
+    _check_edges(sources, stones, errors)
+    order = _order(stones, errors)
+    errors.raise_any()
     return Flow(str(name), sources, {one: stones[one] for one in order})
 
 
-def _beyond(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield table and key of what cannot even be said: hexadecimal numbers have any length."""
-    left: list[tuple[tuple[str, ...], Any]] = [((), found)]
-    while left:
-        path, value = left.pop()
+def _oversized_numbers(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield table and key of numbers beyond 64 bits, which `repr` may refuse to print."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), found)]
+    while stack:
+        path, value = stack.pop()
         if isinstance(value, dict):
-            left += [((*path, key)[:3], one) for key, one in value.items()]
+            stack += [((*path, key)[:3], one) for key, one in value.items()]
         elif isinstance(value, list):
-            left += [(path, one) for one in value]
+            stack += [(path, one) for one in value]
         elif isinstance(value, int | float) and not -(1 << 63) <= value < 1 << 63:
             yield (".".join(path[:-1]), path[-1])
 
 
-def _tables(
-    found: Mapping[str, Any], kind: str, lines: Lines, wrong: Objections
-) -> dict[str, dict[str, Any]]:
+def _tables(found: Mapping[str, Any], kind: str, errors: LineErrors) -> dict[str, dict[str, Any]]:
     tables = found.get(kind)
     if not isinstance(tables, dict) or not tables:
-        wrong.add(lines.of(kind), f"there are no {kind}: write [{kind}.NAME]")
+        errors.add(f"there are no {kind}: write [{kind}.NAME]", kind)
         return {}
-    if len(tables) > MOST:
-        wrong.add(lines.of(kind), f"{len(tables)} {kind} are too many: {MOST} at most")
+    if len(tables) > MOST_NODES:
+        errors.add(f"{len(tables)} {kind} are too many: {MOST_NODES} at most", kind)
         return {}
     for name, table in tables.items():
-        where = lines.of(f"{kind}.{name}", "") if isinstance(table, dict) else lines.of(kind, name)
+        where = (f"{kind}.{name}", "") if isinstance(table, dict) else (kind, name)
         if not NAME.fullmatch(name):
-            wrong.add(where, f"{name!r} cannot be a name here: {NAME.pattern}")
+            errors.add(f"{name!r} cannot be a name here: {NAME.pattern}", *where)
         if not isinstance(table, dict):
-            wrong.add(where, f"{kind}.{name} is no table: write [{kind}.{name}]")
+            errors.add(f"{kind}.{name} is no table: write [{kind}.{name}]", *where)
     return {name: table for name, table in tables.items() if isinstance(table, dict)}
 
 
-def _sources(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objections) -> dict[str, Source]:
+def _sources(tables: Mapping[str, dict[str, Any]], errors: LineErrors) -> dict[str, Source]:
     sources: dict[str, Source] = {}
     for name, table in tables.items():
         where = f"sources.{name}"
         for key in set(table) - SOURCE_KEYS:
-            wrong.add(lines.of(where, key), f"{key} is none of {', '.join(sorted(SOURCE_KEYS))}")
+            errors.add(f"{key} is none of {', '.join(sorted(SOURCE_KEYS))}", where, key)
         values = {key: table[key] for key in SOURCE_KEYS & set(table)}
         if bad := [key for key, value in values.items() if not isinstance(value, str)]:
-            wrong.add(lines.of(where, bad[0]), f"{bad[0]} of source {name} is no text")
+            errors.add(f"{bad[0]} of source {name} is no text", where, bad[0])
             continue
         if not values.get("topic"):
-            wrong.add(lines.of(where), f"source {name} has no topic")
+            errors.add(f"source {name} has no topic", where)
             continue
-        if why := _wrong_begin(values.get("begin", "end"), values["topic"]):
-            wrong.add(lines.of(where, "begin"), f"begin = {values['begin']!r} {why}")
+        if why := _begin_error(values.get("begin", "end"), values["topic"]):
+            errors.add(f"begin = {values['begin']!r} {why}", where, "begin")
         if values["topic"] in {one.topic for one in sources.values()}:
-            wrong.add(lines.of(where, "topic"), f"{values['topic']} is a source already")
+            errors.add(f"{values['topic']} is a source already", where, "topic")
         survey = SURVEY_TOPIC.fullmatch(values["topic"])
         values.setdefault("survey", survey[1] if survey else "")
-        sources[name] = Source(name, lines=lines.keys_of(where), **values)
+        sources[name] = Source(name, lines=errors.lines.keys_of(where), **values)
     return sources
 
 
-def _wrong_begin(begin: str, topic: str) -> str | None:
-    """Return why a source of *topic* cannot begin there; None where it can."""
+def _begin_error(begin: str, topic: str) -> str | None:
+    """Return why a source of *topic* cannot begin at *begin*; None where it can."""
     if begin in ENDS:
         return None
     try:
@@ -169,61 +171,59 @@ def _wrong_begin(begin: str, topic: str) -> str | None:
     return None if topic.startswith("alerts.") else "is a time: only topics alerts.SURVEY have a past"
 
 
-def _stones(tables: Mapping[str, dict[str, Any]], lines: Lines, wrong: Objections) -> dict[str, Stone]:
+def _stones(tables: Mapping[str, dict[str, Any]], errors: LineErrors) -> dict[str, Stone]:
     stones: dict[str, Stone] = {}
     for name, table in tables.items():
         where = f"stones.{name}"
         kind = KINDS.get(str(table.get("kind")))
         if kind is None:
-            wrong.add(lines.of(where, "kind"), f"stone {name}: kind is none of {', '.join(KINDS)}")
+            errors.add(f"stone {name}: kind is none of {', '.join(KINDS)}", where, "kind")
             continue
         options = {key: value for key, value in table.items() if key not in SHARED}
-        for key in kind.needs.keys() - options.keys():
-            wrong.add(lines.of(where), f"stone {name}: a {table['kind']} needs {key}")
+        for key in kind.required.keys() - options.keys():
+            errors.add(f"stone {name}: a {table['kind']} needs {key}", where)
         for key, value in options.items():
-            if why := wrong_option(kind, key, value):
-                wrong.add(lines.of(where, key), f"stone {name}: {why}")
+            if why := option_error(kind, key, value):
+                errors.add(f"stone {name}: {why}", where, key)
         given = table.get("from", [])
         inputs = [given] if isinstance(given, str) else given
         if not isinstance(inputs, list) or not inputs or not all(isinstance(one, str) for one in inputs):
-            wrong.add(
-                lines.of(where, "from"),
-                f"stone {name}: from is the name of a source or stone, or a list of such",
-            )
+            why = f"stone {name}: from is the name of a source or stone, or a list of such"
+            errors.add(why, where, "from")
             continue
         edges = tuple(dict.fromkeys(Edge(*one.split(".", 1)) for one in inputs))
         at = str(table.get("at", ""))
         if at and table["kind"] == "topic":
-            wrong.add(lines.of(where, "at"), f"stone {name}: a topic is written by those before it")
-        stones[name] = Stone(name, table["kind"], edges, at, options, lines.keys_of(where))
+            errors.add(f"stone {name}: a topic is written by those before it", where, "at")
+        stones[name] = Stone(name, table["kind"], edges, at, options, errors.lines.keys_of(where))
     return stones
 
 
-def _check_edges(sources: Mapping[str, Source], stones: Mapping[str, Stone], wrong: Objections) -> None:
+def _check_edges(sources: Mapping[str, Source], stones: Mapping[str, Stone], errors: LineErrors) -> None:
     names = {*sources, *stones}
     for both in sources.keys() & stones.keys():
-        wrong.add(stones[both].lines.get("", 1), f"{both} is the name of a source and of a stone")
+        errors.add(f"{both} is the name of a source and of a stone", f"stones.{both}")
     for stone in stones.values():
-        line = stone.lines.get("from", stone.lines.get("", 1))
+        place = f"stones.{stone.name}", "from"
         for edge in stone.inputs:
             if edge.node not in names:
                 near = meant(edge.node, sorted(names))
-                wrong.add(line, f"stone {stone.name}: there is no {edge.node}{near}")
+                errors.add(f"stone {stone.name}: there is no {edge.node}{near}", *place)
                 continue
             ports = stones[edge.node].ports if edge.node in stones else ("",)
             if not ports:
-                wrong.add(line, f"stone {stone.name}: nothing leaves {edge.node}, a terminal")
+                errors.add(f"stone {stone.name}: nothing leaves {edge.node}, a terminal", *place)
             elif edge.port not in ports:
                 ways = ", ".join(f"{edge.node}.{port}" if port else edge.node for port in ports)
-                wrong.add(line, f"stone {stone.name}: no such way out of {edge.node}; there are: {ways}")
+                errors.add(f"stone {stone.name}: no such way out of {edge.node}; there are: {ways}", *place)
 
 
-def _order(stones: Mapping[str, Stone], wrong: Objections) -> list[str]:
+def _order(stones: Mapping[str, Stone], errors: LineErrors) -> list[str]:
     graph = {one.name: [edge.node for edge in one.inputs if edge.node in stones] for one in stones.values()}
     try:
         return [*TopologicalSorter(graph).static_order()]
     except CycleError as error:
         nodes: list[str] = error.args[1]
         first = min(nodes, key=lambda one: stones[one].lines.get("from", 1))
-        wrong.add(stones[first].lines.get("from", 1), f"a cycle: {' → '.join(reversed(nodes))}")
+        errors.add(f"a cycle: {' → '.join(reversed(nodes))}", f"stones.{first}", "from")
         return []

@@ -5,47 +5,46 @@ from pathlib import Path
 
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.outgoing import BEFORE, VARIABLES, EventView, Terminal, secret, view
+from nightwire.flows.terminals.terminal import ENV_PREFIX, VARIABLE_PREFIX, EventView, Terminal, secret
 
 __all__ = [
-    "BEFORE",
-    "VARIABLES",
+    "ENV_PREFIX",
+    "VARIABLE_PREFIX",
     "EventView",
-    "Limits",
     "Refused",
     "Terminal",
+    "TerminalLimits",
     "Unavailable",
     "open_terminal",
     "secret",
-    "view",
 ]
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a worker allows to flows.
+class TerminalLimits:
+    """What terminals of a worker may reach.
 
     Attributes:
-        inside: Whether webhooks, TOMs and VTP brokers may be in private networks, or here.
-        files: The folder of files; None for none.
+        inside: Whether HTTP and VTP may lead into private networks and to this machine.
+        files: Folder of files and SQLite databases; None for none.
     """
 
     inside: bool = False
     files: Path | None = None
 
 
-def open_terminal(stone: Stone, limits: Limits) -> Terminal:
-    """Return the terminal that *stone* describes; its option ``survey`` says whose alerts come."""
-    from nightwire.flows.terminals.http import Outside
+def open_terminal(stone: Stone, limits: TerminalLimits) -> Terminal:
+    """Return the terminal of *stone*, whose option ``survey`` is that of the alerts."""
+    from nightwire.flows.terminals.http import HttpClient
     from nightwire.flows.terminals.mail import Mail
     from nightwire.flows.terminals.webhook import Webhook
 
     given = stone.options
     match stone.kind:
         case "webhook":
-            return Webhook(given["url"], Outside(limits.inside), given.get("secret", ""))
+            return Webhook(given["url"], HttpClient(limits.inside), given.get("secret", ""))
         case "slack":
-            return Webhook(given["url"], Outside(limits.inside), template=given["text"])
+            return Webhook(given["url"], HttpClient(limits.inside), template=given["text"])
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
             subject = given.get("subject") or Mail.subject
@@ -57,9 +56,9 @@ def open_terminal(stone: Stone, limits: Limits) -> Terminal:
         case "tom":
             from nightwire.flows.terminals.tom import Tom
 
-            return Tom(given["url"], given["token"], given["survey"], given, Outside(limits.inside))
-    from nightwire.flows.terminals.stores import Lines, Rows
+            return Tom(given["url"], given["token"], given["survey"], given, HttpClient(limits.inside))
+    from nightwire.flows.terminals.stores import DatabaseTable, JsonLinesFile
 
     if stone.kind == "file":
-        return Lines(limits.files, given["path"])
-    return Rows(given["database"], given["table"], limits.files)
+        return JsonLinesFile(limits.files, given["path"])
+    return DatabaseTable(given["database"], given["table"], limits.files)

@@ -1,14 +1,14 @@
-"""Requests of terminals over HTTP; an address may be a secret of the worker's."""
+"""HTTP requests of terminals, to URLs that may be secrets of the worker."""
 
 from collections.abc import Mapping
 
 from nightwire.core import outside
 from nightwire.core.outside import MAX_ANSWER, Refused, pinned
-from nightwire.flows.terminals.outgoing import BEFORE, secret
+from nightwire.flows.terminals.terminal import ENV_PREFIX, secret
 
 
-class Outside(outside.Outside):
-    """Asks those outside, where a URL or the variable that holds it says; used by one thread."""
+class HttpClient(outside.Outside):
+    """An HTTP client that takes a URL, or the variable that holds one; used by one thread."""
 
     def ask(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], most: int = MAX_ANSWER
@@ -17,19 +17,19 @@ class Outside(outside.Outside):
 
         Args:
             method: GET or POST.
-            url: Where to, or the variable that holds it.
-            body: What is sent.
-            headers: Of the request.
-            most: Longest answer that is read; of 0 none is. [byte]
+            url: The URL, or the variable that holds it.
+            body: Body of the request.
+            headers: Headers of the request.
+            most: Longest answer that is read; 0 to read none. [byte]
 
         Raises:
-            Unavailable: There is none; asking again may help.
-            Refused: There will never be one.
+            Unavailable: No answer; asking again may help.
+            Refused: There will never be an answer.
         """
         try:
             found = pinned(secret(url), inside=self.inside)
         except Refused:
-            if not url.startswith(BEFORE):
+            if not url.startswith(ENV_PREFIX):
                 raise
             raise Refused(f"{url} holds no URL that may be asked") from None  # it is a secret
         return self.send(found.request(body, headers, method), most)

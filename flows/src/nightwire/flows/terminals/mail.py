@@ -15,32 +15,31 @@ from email.utils import formatdate
 from hashlib import sha256
 
 from nightwire.core.outside import Refused, Unavailable
-from nightwire.flows.terminals.outgoing import EventView, Terminal
+from nightwire.flows.terminals.terminal import EventView, Terminal
 
 SERVER, SENDER = "NIGHTWIRE_FLOW_SMTP", "NIGHTWIRE_FLOW_SENDER"
-"""Variables: ``HOST:PORT`` of the server that takes mail, and whose mail it is."""
-ALLOWED = "NIGHTWIRE_FLOW_MAIL_TO"
-"""Variable: domains and addresses, by commas, that owners' flows may mail; others mail anybody."""
+"""Variables: ``HOST:PORT`` of the mail server, and the sender's address."""
+ALLOWED_RECIPIENTS = "NIGHTWIRE_FLOW_MAIL_TO"
+"""Variable: domains and addresses, by commas, that owners may mail; operators mail anybody."""
 MOST_IN_AN_HOUR = 100
-"""Most messages of all flows of an owner from one worker, one for each who gets it: others wait, as
-where nobody answers."""
+"""Most messages of an owner's flows from one worker, counted by recipient: further ones wait."""
 TIMEOUT = 20.0
 """Longest wait for a byte. [s]"""
-LONGEST = 60.0
+DEADLINE = 60.0
 """Longest time for a message and its answers, as a whole. [s]"""
 
 
 class Quota:
-    """Counts what each owner sends within an hour."""
+    """A limit of messages within an hour, by owner."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._lock, self._sent = clock, threading.Lock(), dict[str, deque[float]]()
 
     def take(self, owner: str, count: int = 1) -> None:
-        """Count a message of *owner* to so many; of nobody where he is an operator.
+        """Count a message to *count* recipients; an empty *owner*, an operator's, has no limit.
 
         Raises:
-            Unavailable: He has sent too many.
+            Unavailable: The owner has sent too many.
         """
         with self._lock:
             sent, now = self._sent.setdefault(owner, deque()), self._clock()
@@ -53,7 +52,7 @@ class Quota:
 
 
 QUOTA = Quota()
-"""That of this process."""
+"""The quota of this process."""
 
 
 @dataclass(frozen=True)
@@ -61,29 +60,29 @@ class Mail(Terminal):
     """Sends events to people.
 
     Attributes:
-        to: Their addresses.
-        subject: With fields, as ``${object}``.
-        template: The text, with fields; empty for JSON.
-        owner: Whose quota it takes; empty for none.
-        left: Who, of the event that some have, was refused: he alone is tried again.
+        to: Addresses of the recipients.
+        subject: Template of the subject, with fields as ``${object}``.
+        template: Template of the text; empty for JSON.
+        owner: Owner whose quota it takes; empty for none.
+        undelivered: Recipients refused by event, where others have it: only these are tried again.
     """
 
     to: Sequence[str]
     subject: str = "nightwire: ${id}"
     template: str = ""
     owner: str = ""
-    left: dict[str, list[str]] = field(default_factory=dict)
+    undelivered: dict[str, list[str]] = field(default_factory=dict)
 
     def deliver(self, event: EventView) -> None:
-        """Send *event* to all who do not have it."""
+        """Send *event* to all recipients who do not have it."""
         host, _, port = os.environ.get(SERVER, "127.0.0.1:25").rpartition(":")
         try:
-            with _Bounded(host, int(port)) as server:
+            with _BoundedSmtp(host, int(port)) as server:
                 server.ehlo_or_helo_if_needed()
                 if server.has_extn("starttls"):
                     server.starttls(context=ssl.create_default_context())
-                left = self.left.get(event.identity, self.to)
-                QUOTA.take(self.owner, len(left))  # what no server hears of does not count
+                undelivered = self.undelivered.get(event.identity, self.to)
+                QUOTA.take(self.owner, len(undelivered))  # attempts that reach no server do not count
                 self._send(server, event)
         except smtplib.SMTPResponseException as error:
             kind = Refused if 500 <= error.smtp_code < 600 else Unavailable
@@ -96,17 +95,17 @@ class Mail(Terminal):
             raise Unavailable(f"{host}: {error}") from error
 
     def _send(self, server: smtplib.SMTP, event: EventView) -> None:
-        """Send *event* to all who do not have it; smtplib raises only where nobody is taken."""
-        if refused := server.send_message(self.message(event), to_addrs=self.left.get(event.identity)):
-            self.left.clear()
-            self.left[event.identity] = [*refused]
+        """Send *event*, and raise for refused recipients too, as smtplib does only for all."""
+        if refused := server.send_message(self.message(event), to_addrs=self.undelivered.get(event.identity)):
+            self.undelivered.clear()
+            self.undelivered[event.identity] = [*refused]
             raise smtplib.SMTPRecipientsRefused(refused)
 
     def message(self, event: EventView) -> EmailMessage:
         """Return *event* as a message.
 
         Raises:
-            Refused: It cannot be one.
+            Refused: A header cannot be encoded.
         """
         made = EmailMessage()
         sender = os.environ.get(SENDER, "nightwire@localhost")
@@ -123,11 +122,11 @@ class Mail(Terminal):
         return made
 
 
-class _Bounded(smtplib.SMTP):
-    """Hangs up where a message and its answers take too long."""
+class _BoundedSmtp(smtplib.SMTP):
+    """An SMTP client that hangs up after `DEADLINE`."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._timer = threading.Timer(LONGEST, self._hang_up)
+        self._timer = threading.Timer(DEADLINE, self._hang_up)
         self._timer.start()
         try:
             super().__init__(host, port, timeout=TIMEOUT)

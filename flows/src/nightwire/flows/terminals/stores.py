@@ -10,20 +10,20 @@ import sqlalchemy as sql
 from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from nightwire.core.outside import Refused, Unavailable
-from nightwire.flows.terminals.outgoing import BEFORE, EventView, Terminal, secret
+from nightwire.flows.terminals.terminal import ENV_PREFIX, EventView, Terminal, secret
 
-FILES = '--name NAME --files FOLDER, and let at = "NAME" say so'
+FILES_ADVICE = '--name NAME --files FOLDER, and let at = "NAME" say so'
 
 
 @dataclass(frozen=True)
-class Lines(Terminal):
+class JsonLinesFile(Terminal):
     """Appends events to a file, a JSON object a line; after a crash one may be there twice.
 
-    What was written of a line when the disk was full, or the worker killed, is a line of its own.
+    The torn line of a full disk, or of a killed worker, is a line of its own.
 
     Attributes:
-        folder: Where the worker allows files; None: nowhere.
-        path: The file's path there.
+        folder: The worker's folder of files; None for none.
+        path: Path of the file in the folder.
     """
 
     folder: Path | None
@@ -34,9 +34,9 @@ class Lines(Terminal):
 
         Raises:
             Unavailable: The disk does not take it.
-            Refused: Such a file is not allowed.
+            Refused: The path leads out of the folder.
         """
-        file = allowed(self.folder, self.path)
+        file = path_below(self.folder, self.path)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("a+b") as out:
@@ -48,15 +48,15 @@ class Lines(Terminal):
             raise Unavailable(str(error)) from error
 
 
-def allowed(folder: Path | None, path: str) -> Path:
+def path_below(folder: Path | None, path: str) -> Path:
     """Return the file *path* below *folder*.
 
     Raises:
         Unavailable: This worker has no folder: another one may.
-        Refused: It leads out.
+        Refused: The path leads out of the folder.
     """
     if folder is None:
-        raise Unavailable(f"this worker writes no files: start one with {FILES}")
+        raise Unavailable(f"this worker writes no files: start one with {FILES_ADVICE}")
     file = (folder / path).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise Refused(f"{path!r} leads out of the folder of files")
@@ -64,13 +64,13 @@ def allowed(folder: Path | None, path: str) -> Path:
 
 
 @dataclass
-class Rows(Terminal):
+class DatabaseTable(Terminal):
     """Inserts events into a table, each once: columns id, flow, event (JSON).
 
     Attributes:
-        url: SQLAlchemy's, or the variable that holds it.
-        name: The table's name; it is made where it is missing.
-        folder: Where the worker allows files, and so databases in files; None: nowhere.
+        url: SQLAlchemy's URL, or the variable that holds it.
+        name: Name of the table, which is made where it is missing.
+        folder: The worker's folder of files, SQLite's too; None for none.
     """
 
     url: str
@@ -89,8 +89,8 @@ class Rows(Terminal):
     @cached_property
     def _engine(self) -> sql.Engine:
         url = sql.make_url(secret(self.url))
-        if url.get_backend_name() == "sqlite" and not self.url.startswith(BEFORE):
-            file = allowed(self.folder, url.database or "")
+        if url.get_backend_name() == "sqlite" and not self.url.startswith(ENV_PREFIX):
+            file = path_below(self.folder, url.database or "")
             url = sql.URL.create("sqlite", database=str(file))
             file.parent.mkdir(parents=True, exist_ok=True)
         engine = sql.create_engine(url)
@@ -102,7 +102,7 @@ class Rows(Terminal):
 
         Raises:
             Unavailable: The database does not take it.
-            Refused: There can be no such database.
+            Refused: The URL or the table does not fit.
         """
         row = {"id": event.identity, "flow": event.flow, "event": json.dumps(event.fields)}
         try:
@@ -118,10 +118,10 @@ class Rows(Terminal):
 
     def _has(self, event: EventView) -> bool:
         keys = self._table.c
-        asked = sql.select(keys.id).where(keys.id == event.identity, keys.flow == event.flow)
+        query = sql.select(keys.id).where(keys.id == event.identity, keys.flow == event.flow)
         try:
             with self._engine.connect() as connection:
-                return connection.execute(asked).first() is not None
+                return connection.execute(query).first() is not None
         except SQLAlchemyError as error:
             raise Unavailable(str(error)) from error
 

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from nightwire.core.outside import Refused, Unavailable
-from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, Terminal, secret
+from nightwire.flows.terminals.http import HttpClient
+from nightwire.flows.terminals.terminal import EventView, Terminal, secret
 from nightwire.schemas import survey
 
 
@@ -17,19 +17,18 @@ class Tom(Terminal):
     """Asks a TOM, by its REST API, to observe the objects of alerts.
 
     Attributes:
-        url: Of the TOM.
-        token: The variable that holds a token of a user of it.
-        survey: Whose alerts.
-        request: ``facility``, ``observation_type`` and ``parameters``, whose texts may have fields
-            of the event in them.
-        outside: Asks it.
+        url: URL of the TOM.
+        token: The variable that holds the token of a user.
+        survey: Survey of the alerts.
+        request: ``facility``, ``observation_type`` and ``parameters``, whose texts are templates.
+        client: The HTTP client.
     """
 
     url: str
     token: str
     survey: str
     request: Mapping[str, Any]
-    outside: Outside
+    client: HttpClient
 
     def deliver(self, event: EventView) -> None:
         """Request an observation, unless the TOM has one of the object at that facility."""
@@ -46,16 +45,16 @@ class Tom(Terminal):
         self._ask("POST", "observations/", made)
 
     def _is_requested(self, target: int) -> bool:
-        asked = urlencode({"target_id": target, "facility": self.request["facility"]})
+        query = urlencode({"target_id": target, "facility": self.request["facility"]})
         try:
-            return bool(self._ask("GET", f"observations/?{asked}")["count"])
+            return bool(self._ask("GET", f"observations/?{query}")["count"])
         except Refused as error:
             if "answers 400" not in str(error):
                 raise
-            return False  # a TOM does not know the number of a target without observations
+            return False  # a TOM does not know the id of a target without observations
 
     def _target(self, event: EventView) -> int:
-        """Return the TOM's number of the alert's object, which is made where it is missing."""
+        """Return the id of the target of the alert's object, which is made where it is missing."""
         view = survey(self.survey).view(dict(event.fields))
         if view.object_id is None or view.ra is None or view.dec is None:
             raise Refused("the alert has no object with a position")
@@ -65,10 +64,10 @@ class Tom(Terminal):
         made = {"name": name, "type": "SIDEREAL", "ra": view.ra, "dec": view.dec}
         return int((exact or [self._ask("POST", "targets/", made)])[0]["id"])
 
-    def _ask(self, method: str, path: str, said: Any = None) -> Any:
+    def _ask(self, method: str, path: str, content: Any = None) -> Any:
         headers = {"authorization": f"Token {secret(self.token)}", "content-type": "application/json"}
-        body = b"" if said is None else json.dumps(said).encode()
-        answer = self.outside.ask(method, f"{self.url.rstrip('/')}/api/{path}", body, headers)
+        body = b"" if content is None else json.dumps(content).encode()
+        answer = self.client.ask(method, f"{self.url.rstrip('/')}/api/{path}", body, headers)
         try:
             return json.loads(answer)
         except ValueError as error:
@@ -76,7 +75,7 @@ class Tom(Terminal):
 
     def close(self) -> None:
         """Close the connections."""
-        self.outside.close()
+        self.client.close()
 
 
 def _filled(value: Any, event: EventView) -> Any:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from nightwire.core.outside import Refused, Unavailable, judged
-from nightwire.flows.terminals.outgoing import EventView, Terminal
+from nightwire.flows.terminals.terminal import EventView, Terminal
 from nightwire.gateway import Author, Submission, alert_voevent, read_address
 from nightwire.schemas import survey
 
@@ -19,7 +19,7 @@ class Vtp(Terminal):
 
     Attributes:
         broker: ``HOST:PORT`` that takes events from authors.
-        survey: Whose alerts; empty: VOEvents come in.
+        survey: Survey of the alerts; empty for VOEvents.
         stone: Name of the terminal.
         inside: Whether addresses of private networks are allowed.
     """
@@ -36,7 +36,7 @@ class Vtp(Terminal):
         except ValueError as error:
             raise Refused(f"{self.broker!r} is no address: {error}") from error
         address = judged(broker.host, broker.port, inside=self.inside)
-        if not broker.tls:  # else its certificate says whether it is the one
+        if not broker.tls:  # else its certificate proves the host
             broker = replace(broker, host=address)
         author = Author(broker, timeout=TIMEOUT, patience=0.0)
         receipt = author.send(Submission(event.identity, self._document(event)))

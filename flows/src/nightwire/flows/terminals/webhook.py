@@ -9,8 +9,8 @@ import time
 from dataclasses import dataclass
 
 from nightwire.core.outside import Refused
-from nightwire.flows.terminals.http import Outside
-from nightwire.flows.terminals.outgoing import EventView, Terminal, secret
+from nightwire.flows.terminals.http import HttpClient
+from nightwire.flows.terminals.terminal import EventView, Terminal, secret
 
 
 @dataclass
@@ -18,26 +18,26 @@ class Webhook(Terminal):
     """Posts events as JSON.
 
     Attributes:
-        url: Where to.
-        outside: Asks it.
-        secret: Signs (Standard Webhooks, ``v1``); empty for unsigned.
-        template: The text of Slack's messages; empty for whole events.
+        url: URL, or the variable that holds it.
+        client: The HTTP client.
+        secret: Key of signatures (Standard Webhooks, ``v1``); empty for none.
+        template: Template of Slack's text; empty for whole events.
     """
 
     url: str
-    outside: Outside
+    client: HttpClient
     secret: str = ""
     template: str = ""
 
     def deliver(self, event: EventView) -> None:
-        """Post *event*; what is answered does not matter, however long it is."""
-        said = {"text": event.text(self.template, _slack)} if self.template else None
-        body = event.body() if said is None else json.dumps(said).encode()
-        self.outside.ask("POST", self.url, body, self._headers(event, body), most=0)
+        """Post *event*; the answer's body is not read."""
+        slack = {"text": event.text(self.template, _escape_slack)} if self.template else None
+        body = event.body() if slack is None else json.dumps(slack).encode()
+        self.client.ask("POST", self.url, body, self._headers(event, body), most=0)
 
     def close(self) -> None:
         """Close the connections."""
-        self.outside.close()
+        self.client.close()
 
     def _headers(self, event: EventView, body: bytes) -> dict[str, str]:
         at = str(int(time.time()))
@@ -53,8 +53,8 @@ class Webhook(Terminal):
         return headers
 
 
-def _slack(value: object) -> str:
-    """Return a field for Slack, where ``<!channel>`` calls all and ``<URL|text>`` is a link."""
+def _escape_slack(value: object) -> str:
+    """Escape a field for Slack, where ``<!channel>`` calls all and ``<URL|text>`` is a link."""
     return html.escape(str(value), quote=False)
 
 
@@ -63,9 +63,9 @@ def signature(key: str, identity: str, at: str, body: bytes) -> str:
 
     Args:
         key: The secret; after ``whsec_`` in base64.
-        identity: The message's.
-        at: When it is sent. [s since 1970]
-        body: What is sent.
+        identity: Id of the message.
+        at: Time of the message. [s since 1970]
+        body: Body of the message.
 
     Raises:
         Refused: The secret is no base64.

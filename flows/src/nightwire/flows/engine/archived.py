@@ -1,6 +1,6 @@
-"""What a flow reads from before Kafka: the archive gives it, up to the first record that Kafka has.
+"""Records that Kafka has deleted, read from the archive up to the first one that Kafka has.
 
-The seam is an offset, and offsets are committed as all others, so nothing is lost or doubled there.
+The seam is an offset, committed as all others, so nothing is lost or doubled there.
 """
 
 import logging
@@ -18,13 +18,13 @@ log = logging.getLogger("nightwire.flows")
 
 ALERTS = "alerts."
 EXPIRED = "expired"
-"""Why a record was not read that neither Kafka nor the archive has any more."""
+"""Reason for which records are rejected that neither Kafka nor the archive has."""
 TIMEOUT = 10.0
 """Longest wait for Kafka. [s]"""
 
 
-def still_there(one: TopicPartitionOffset, low: int) -> int:
-    """Return where to go on at *one*, of which Kafka has what is at *low* or later; name a gap."""
+def first_retained(one: TopicPartitionOffset, low: int) -> int:
+    """Return the first offset from *one* on that Kafka has, whose oldest is *low*; log a gap."""
     if 0 <= one.offset < low:
         here = f"{one.topic}/{one.partition}"
         log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
@@ -32,25 +32,25 @@ def still_there(one: TopicPartitionOffset, low: int) -> int:
 
 
 class ArchiveAwayError(MendableError):
-    """Nobody says what is archived; asking again may help."""
+    """The archive does not answer; asking again may help."""
 
 
-class Past:
-    """Asks the archive.
+class ArchivedRecords:
+    """Reads deleted records from the archive.
 
     Args:
-        archive: Whom to ask; None: nobody.
+        archive: The archive; None for none.
 
     Attributes:
-        ends: Where Kafka's part begins, of partitions that the archive gives for now.
+        ends: Where to go on with Kafka, by partition that is read from the archive for now.
     """
 
     def __init__(self, archive: ArchiveClient | None) -> None:
         self._archive, self._limiter = archive, LogLimiter()
         self.ends: dict[TopicPartition, int] = {}
 
-    def first(self, source: Consumer, one: TopicPartitionOffset, time: int) -> int | None:
-        """Return the first offset written at *time* [ms since 1970] or later; None for none.
+    def first_offset_since(self, source: Consumer, one: TopicPartitionOffset, time: int) -> int | None:
+        """Return the first offset of a record of *time* [ms since 1970] or later; None for none.
 
         Raises:
             ArchiveAwayError: The archive does not answer.
@@ -67,16 +67,16 @@ class Past:
         [at] = source.offsets_for_times([TopicPartitionOffset(one.topic, one.partition, time)], TIMEOUT)
         return at.offset if at.offset >= 0 else None
 
-    def until(self, source: Consumer, one: TopicPartitionOffset) -> int:
-        """Return where Kafka's part begins of a partition that goes on at *one*."""
+    def next_offset(self, source: Consumer, one: TopicPartitionOffset) -> int:
+        """Return the next offset to read in Kafka; note it in `ends` where the archive is first."""
         low, _ = source.get_watermark_offsets(one, timeout=TIMEOUT)
         if one.offset < low and self._archive is not None and one.topic.startswith(ALERTS):
             self.ends[one.topic, one.partition] = low
             return int(low)
-        return still_there(one, low)
+        return first_retained(one, low)
 
     def records(self, here: TopicPartition, wanted: range) -> tuple[list[Message], int]:
-        """Return records of *wanted*, and where to go on: its end, if the archive has no more."""
+        """Return records of *wanted* and the next offset: its end, if the archive has no more."""
         if self._archive is None:
             return [], wanted.stop
         try:
@@ -88,6 +88,6 @@ class Past:
         return found, wanted.stop if after == wanted.start else after
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._archive is not None:
             self._archive.close()

@@ -1,4 +1,4 @@
-"""An event as those outside Kafka see it, why they do not take it, and secrets of theirs.
+"""The interface of terminals outside Kafka, their view of an event, and secrets.
 
 ``env:NIGHTWIRE_FLOW_…`` in a flow names a variable of the worker, so no secret lies in Kafka.
 """
@@ -15,21 +15,21 @@ from typing import Any
 from nightwire.core.outside import Unavailable
 from nightwire.schemas import AlertDecoder, records
 
-BEFORE = "env:"
-VARIABLES = "NIGHTWIRE_FLOW_"
-"""Begins the names of variables that flows may use: the others are the worker's own."""
+ENV_PREFIX = "env:"
+VARIABLE_PREFIX = "NIGHTWIRE_FLOW_"
+"""Prefix of the variables that flows may use: the others are the worker's own."""
 
 
 @dataclass(frozen=True)
 class EventView:
-    """An event on its way out.
+    """An event as terminals see it.
 
     Attributes:
-        identity: Tells it apart from all others, through all attempts: the idempotency key.
-        flow: Which flow sends it.
-        fields: What it says.
-        written: When its record was written. [ms since 1970]
-        document: The VOEvent that it is, byte for byte; empty for others.
+        identity: The event's id, the same in every attempt: the idempotency key.
+        flow: Name of the flow.
+        fields: The event's fields, as JSON can hold them.
+        written: The record's timestamp. [ms since 1970]
+        document: The VOEvent, byte for byte; empty for other events.
     """
 
     identity: str
@@ -38,8 +38,22 @@ class EventView:
     written: int = 0
     document: bytes = b""
 
+    @classmethod
+    def decode(
+        cls, value: bytes, identity: str, flow: str, decoder: AlertDecoder, written: int = 0
+    ) -> "EventView":
+        """Return the view of the event in *value*: without stamps, NaN as null.
+
+        Raises:
+            DecodeError: *value* is no event.
+            RegistryAwayError: The registry does not answer.
+        """
+        found = decoder.decode(value)
+        document = found.alert["raw"] if found.schema_id == records.VOEVENT.schema_id else b""
+        return cls(identity, flow, _plain(found.alert), written, document)
+
     def body(self) -> bytes:
-        """Return it as JSON."""
+        """Return the event as JSON."""
         made = {"id": self.identity, "flow": self.flow, "event": self.fields}
         return json.dumps(made, separators=(",", ":")).encode()
 
@@ -48,48 +62,36 @@ class EventView:
 
         Args:
             template: The text.
-            escape: What is done with each field, for texts in which signs mean something.
+            escape: Escapes each field, where the text is markup.
         """
         fields = {"id": self.identity, **dict(_paths("", self.fields))}
         return FieldTemplate(template).safe_substitute({name: escape(one) for name, one in fields.items()})
 
 
 class Terminal(ABC):
-    """Where events leave, for one thread."""
+    """A terminal outside Kafka, used by one thread."""
 
     @abstractmethod
     def deliver(self, event: EventView) -> None:
-        """Hand *event* over; on return it is taken.
+        """Deliver *event*; on return the receiver has it.
 
         Raises:
-            Unavailable: It was not taken; asking again may help.
-            Refused: It will never be.
+            Unavailable: It was not taken; another attempt may help.
+            Refused: It will never be taken.
         """
 
     def close(self) -> None:  # noqa: B027  (most hold nothing open)
-        """Let go of what is open."""
+        """Close connections."""
 
 
 class FieldTemplate(Template):
-    """A text with dotted names in it."""
+    """A template whose names may have dots."""
 
     braceidpattern = r"(?a:[_A-Za-z][\w.]*)"
 
 
-def view(value: bytes, identity: str, flow: str, decoder: AlertDecoder, written: int = 0) -> EventView:
-    """Return the event that *value* holds: without its stamps, NaN as null.
-
-    Raises:
-        DecodeError: It holds none.
-        RegistryAwayError: Its schema cannot be had just now.
-    """
-    found = decoder.decode(value)
-    document = found.alert["raw"] if found.schema_id == records.VOEVENT.schema_id else b""
-    return EventView(identity, flow, _plain(found.alert), written, document)
-
-
 def _plain(value: Any) -> Any:
-    """Return *value* as JSON can hold it; bytes as how many there are."""
+    """Return *value* as JSON can hold it; of bytes their number."""
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
     if isinstance(value, list):
@@ -112,11 +114,11 @@ def secret(text: str) -> str:
     """Return *text*, or the value of the variable that it names.
 
     Raises:
-        Unavailable: There is no such variable, or flows may not use it.
+        Unavailable: The variable is not set, or flows may not use it.
     """
-    if not text.startswith(BEFORE):
+    if not text.startswith(ENV_PREFIX):
         return text
-    name = text.removeprefix(BEFORE)
-    if not name.startswith(VARIABLES) or name not in os.environ:
-        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {VARIABLES}")
+    name = text.removeprefix(ENV_PREFIX)
+    if not name.startswith(VARIABLE_PREFIX) or name not in os.environ:
+        raise Unavailable(f"the worker has no variable {name[:80]!r}; its name begins with {VARIABLE_PREFIX}")
     return os.environ[name]

@@ -1,4 +1,4 @@
-"""A thread whose work begins anew after errors, where it last kept its place."""
+"""A thread that restarts its work after errors, from the last committed offsets."""
 
 import logging
 import threading
@@ -14,15 +14,15 @@ from nightwire.schemas import MendableError
 log = logging.getLogger("nightwire.flows")
 
 
-class Restarting(threading.Thread):
-    """Works until it is told to leave.
+class RestartingThread(threading.Thread):
+    """Runs sessions, one after the other, until it is told to leave.
 
     Args:
-        name: Its name in the log.
+        name: The thread's name, in the log too.
 
     Attributes:
-        problem: Why it does not get on; empty where it does.
-        retries: Attempts that failed and were made again.
+        problem: The error for which events wait; empty where none do.
+        retries: Failed attempts that were made again.
     """
 
     def __init__(self, name: str) -> None:
@@ -32,15 +32,15 @@ class Restarting(threading.Thread):
         self.retries = 0
 
     def leave(self) -> None:
-        """Finish what is at hand, and end."""
+        """End after the current batch or event."""
         self.leaving.set()
 
     @abstractmethod
-    def session(self, worked: Callable[[], None]) -> None:
-        """Work until `leaving` is set; call *worked* where it gets on."""
+    def session(self, reset_backoff: Callable[[], None]) -> None:
+        """Work until `leaving` is set; call *reset_backoff* after each success."""
 
     def run(self) -> None:
-        """Work, again and again."""
+        """Run a session again after each error, with growing pauses."""
         backoff = Backoff(0.2, 5.0)
         while not self.leaving.is_set():
             try:
