@@ -160,7 +160,7 @@ def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
     ("path", "status", "why"),
     [
         ("/sim/alerts/none", 404, "no alert of none"),
-        ("/lsst/alerts/1", 400, "there are: sim"),
+        ("/lsst/alerts/1", 400, "the archive: no alerts of 'lsst'; there are: sim"),
         ("/sim/cone?ra=1&dec=2", 400, "radius"),
         ("/sim/cone?ra=1&dec=95&radius=1", 400, "dec is 95"),
         ("/sim/alerts/42?as=xml", 400, "as=xml"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Producer
 
 from flows.tests.conftest import Site, decoded, hook, out, place
 from flows.tests.receivers import receiver
@@ -30,6 +31,7 @@ from nightwire.core.subscriptions import FlowRecord, append_flow
 from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
+from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.terminal_runner import TerminalRunner
 from nightwire.flows.log import read_flows
 from nightwire.flows.model import parse
@@ -222,6 +224,22 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
     assert {one.partition(",")[0] for one in site.dead().values()} == {"answers 500"}
     assert site.rows(flow_queue(site.flow, "broken")) == [(3, 0, 0, 3)]
     assert json.loads(late.got[0][1])["event"]["diaSourceId"] in range(1, 4)
+
+
+def test_a_bridge_names_the_topic_that_is_not_there(site: Site) -> None:
+    owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (remote,) = owner.list_topics(timeout=5).brokers.values()
+    there = f"{remote.host}:{remote.port}"
+    bridge = f'[stones.far]\nkind = "bridge"\nfrom = "sky"\nkafka = "{there}"\ntopic = "not.there"\n'
+    flow = parse(site.text(bridge))
+    ensure_topics(site.kafka, [settings(flow.queue("far"))])
+    one = Bridge(site.kafka, flow, flow.stones["far"], 6.0)
+    one.start()
+    wait_for(lambda: f"{there} has no topic not.there" in one.problem)
+    owner.list_topics("not.there", timeout=5)  # which makes it
+    wait_for(lambda: not one.problem)
+    one.leave()
+    one.join(30)
 
 
 def test_a_terminal_whose_queue_another_has_tells_no_old_problem(site: Site) -> None:

@@ -84,12 +84,17 @@ async def _respond(
     except RefusedError as error:
         response = refusal(error.status, str(error))
     except (StorageError, BusyError, OSError) as error:
-        response = refusal(503, str(error))
+        response = refusal(503, _without_folder(archive, error))
     except (ArchiveError, SchemaError) as error:
-        response = refusal(400, str(error))
+        response = refusal(400, _without_folder(archive, error))
     response.headers["Cache-Control"] = "no-store"
     answered.labels(http.scope["route"].path, str(response.status_code)).inc()
     return response
+
+
+def _without_folder(archive: Archive, error: Exception) -> str:
+    """Return the message of an error without the folder or bucket of *archive*."""
+    return str(error).replace(str(archive.store), "the archive")
 
 
 async def _check_access(access: KafkaAccess, http: Request, surveys: Sequence[str]) -> None:

@@ -74,7 +74,8 @@ class Bridge(RestartingThread):
                 if messages := without_errors(source.consume(BATCH, POLL)):
                     session.copy(source, messages)
                     reset_backoff()
-                self.problem = ""
+                if messages or session.is_idle(source):
+                    self.problem = ""
         finally:
             source.close()
             session.close()
@@ -96,27 +97,45 @@ class BridgeSession:
         self._target = (stone.options["topic"], 0)  # the position is committed for a topic that exists there
         self._group_offsets, self._writer = GroupOffsets(bootstrap), Writer(producer(bootstrap))
         self._member = consumer(self._remote, group=self._remote_group, client=self._client)
-        self._remote_site = str(self._member.list_topics(self._target[0], timeout=15).cluster_id)
-        if self._remote_site == self._site:
-            raise FlowError([f"bridge {stone.name} leads to this Kafka itself: end in a topic"])
+        self._remote_site = self._checked_site(stone.name)
         self._accounts = OffsetAccounts(queue)
-        self._is_assigned = self._has_logged_cycle = False
-        self._remote_position = 0
+        self._is_assigned = self._is_standby = self._has_logged_cycle = False
+        self._position = self._remote_position = 0
+
+    def _checked_site(self, bridge: str) -> str:
+        """Return the remote Kafka's cluster id.
+
+        Raises:
+            FlowError: It is our own, or has no such topic.
+        """
+        metadata, topic = self._member.list_topics(self._target[0], timeout=15), self._target[0]
+        if metadata.cluster_id == self._site:
+            raise FlowError([f"bridge {bridge} leads to this Kafka itself: end in a topic"])
+        if error := metadata.topics[topic].error:
+            why = f"{error.str()}; make the topic there"
+            raise FlowError([f"bridge {bridge}: {self._remote} has no topic {topic} for it: {why}"])
+        return str(metadata.cluster_id)
 
     def assigned(self, source: Consumer, partitions: list[TopicPartitionOffset]) -> None:
         """Fence off a predecessor; begin at the offsets that both Kafkas have committed."""
-        if not partitions:
+        self._is_standby = not partitions
+        if self._is_standby:
             return  # another worker has the bridge: do not fence it off
         self._sink, self._is_assigned = self._new_sink(), True
         known = source.committed(partitions, timeout=15)
         resume_queues(self._group_offsets, known)
         for one in known:
             low, high = source.get_watermark_offsets(one, timeout=10)
-            one.offset = first_retained(one, low)
+            self._position = one.offset = first_retained(one, low)
             self._accounts = queue_accounts(self._bootstrap, one.topic, one.offset, high)
         [there] = self._member.committed([TopicPartitionOffset(*self._target)], timeout=15)
         self._remote_position = max(0, there.offset)
         source.assign(known)
+
+    def is_idle(self, source: Consumer) -> bool:
+        """Whether there is nothing to copy: another worker has the queue, or it was copied."""
+        high = source.get_watermark_offsets(TopicPartitionOffset(*self._queue), cached=True)[1]
+        return self._is_standby or (self._is_assigned and 0 <= high <= self._position)
 
     def revoked(self, source: Consumer, _partitions: list[TopicPartitionOffset]) -> None:
         """Give up the queue."""
@@ -170,8 +189,9 @@ class BridgeSession:
         for account in self._accounts.changed():
             write_account(self._writer, account)
         self._writer.flush()
-        self._remote_position = max(self._remote_position, (messages[-1].offset() or 0) + 1)
-        after = TopicPartitionOffset(*self._queue, (messages[-1].offset() or 0) + 1)
+        self._position = (messages[-1].offset() or 0) + 1
+        self._remote_position = max(self._remote_position, self._position)
+        after = TopicPartitionOffset(*self._queue, self._position)
         source.commit(offsets=[after], asynchronous=False)
 
     def _transact(self, messages: list[Message]) -> None:
