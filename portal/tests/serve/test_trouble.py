@@ -21,7 +21,7 @@ from nightwire.portal.model import Recent, Row
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
-from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.live import MOST_OF_ONE, Streams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from nightwire.schemas.wire import frame
@@ -39,9 +39,9 @@ def portal_of(recent: Recent, access: Any = None) -> Portal:
     return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
 
 
-def asked(query: str = "", **path: str) -> Request:
+def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:
     """Return a request."""
-    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": ("127.0.0.1", 1)}
+    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": (client, 1)}
     return Request(scope | {"path_params": path})
 
 
@@ -86,6 +86,21 @@ def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
     asks: list[int] = []
     portal = replace(portal_of(Recent(100)), gate=Silent(KafkaAccess({})))
     assert not [one for one in heard(portal, 3) if "refused" in one]
+
+
+def test_the_addresses_of_one_network_share_their_live_lists() -> None:
+    streams, portal = Streams(), portal_of(Recent(100))
+
+    async def listen(*clients: str) -> None:
+        opened = [(await streams.answer(portal, asked(client=one))).body_iterator for one in clients]
+        for events in opened:
+            await anext(aiter(events))
+        with pytest.raises(RefusedError, match="close one"):
+            await streams.answer(portal, asked(client="2001:db8::ffff"))
+        assert (await streams.answer(portal, asked(client="2001:db8:0:1::1"))).status_code == 200
+        assert streams.count == MOST_OF_ONE
+
+    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MOST_OF_ONE))))
 
 
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(

@@ -17,12 +17,13 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from nightwire.portal.account.sessions import OPEN_LIST
+from nightwire.portal.gate import address_of
 from nightwire.portal.model import Row
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve.once import Once
 from nightwire.portal.serve.portal import Portal, chosen, number
 from nightwire.schemas import SchemaError
-from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.serving import RefusedError, source_of
 
 Told = tuple[int, bytes]
 """Number of the newest alert, and the event."""
@@ -37,7 +38,7 @@ WRITTEN = 256
 SHARED = 32
 """Newest events that are kept: of a hundred alerts with stamps each has a megabyte."""
 MOST_OPEN, MOST_OF_ONE = 300, 8
-"""Streams that are open at once, and those of one address."""
+"""Streams that are open at once, and those of one `source_of`."""
 
 
 class Streams:
@@ -64,20 +65,20 @@ class Streams:
             RefusedError: He is not let in, or too many streams are open.
         """
         await portal.visible(http)
-        address = http.client.host if http.client else ""
-        if self.count >= MOST_OPEN or self._open.get(address, 0) >= MOST_OF_ONE:
+        source = source_of(address_of(http))
+        if self.count >= MOST_OPEN or self._open.get(source, 0) >= MOST_OF_ONE:
             raise RefusedError(429, "too many live lists are open; close one")
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
         start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
         most = int(number(http, "most", MOST, 1, 100))
-        events = self._events(portal, http, address, min(start, portal.recent.newest_number), most)
+        events = self._events(portal, http, source, min(start, portal.recent.newest_number), most)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _events(
-        self, portal: Portal, http: Request, address: str, number: int, most: int
+        self, portal: Portal, http: Request, source: str, number: int, most: int
     ) -> AsyncIterator[bytes]:
         """Yield events; who may read what is asked anew at each beat, so that no right outlives."""
-        self._open[address] = self._open.get(address, 0) + 1
+        self._open[source] = self._open.get(source, 0) + 1
         try:
             setattr(http.state, OPEN_LIST, True)
             said, silent, drawn = "", 0, "strips" in http.query_params
@@ -102,9 +103,9 @@ class Streams:
                 return
             yield f"event: refused\ndata: {json.dumps(str(error))}\n\n".encode()
         finally:
-            self._open[address] -= 1
-            if not self._open[address]:
-                del self._open[address]
+            self._open[source] -= 1
+            if not self._open[source]:
+                del self._open[source]
 
     async def _event(
         self, portal: Portal, number: int, topics: frozenset[str], most: int, drawn: bool
