@@ -123,7 +123,7 @@ ORDER = {
     ],
     "portal": [
         "account matches model pictures",
-        "archive filters gate skymaps",
+        "archive authorization filters skymaps",
         "night records",
         "exports following",
         "serve",

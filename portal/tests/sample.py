@@ -20,9 +20,9 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
 from nightwire.portal.archive import Archive
+from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.model import Recent
 from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
@@ -143,7 +143,7 @@ def serving(
     access: KafkaAccess | None = None,
     public: bool = False,
     registry: str | None = None,
-    limit: RateLimit | None = None,
+    limit: RateLimiter | None = None,
     port: int = 0,
     archive: str = "",
     directory: str = "",
@@ -158,11 +158,11 @@ def serving(
     )
     recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
-    gate = Gate(access or KafkaAccess({}), public)
-    actions = FilterActions(where, gate.access, "secret")
+    authorizer = Authorizer(access or KafkaAccess({}), public)
+    actions = FilterActions(where, authorizer.access, "secret")
     portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", actions,
-        limit or RateLimit(), night=Night(where), catalogues=catalogues, skymaps=skymaps or Skymaps(),
+        recent, kept, authorizer, lambda: follower.topics, lambda: follower.trouble, "test", actions,
+        limit or RateLimiter(), night=Night(where), catalogues=catalogues, skymaps=skymaps or Skymaps(),
     )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)

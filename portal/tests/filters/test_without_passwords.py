@@ -37,7 +37,7 @@ def test_owners_say_their_name_and_are_told_that_nobody_verifies_it(served: Serv
 def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
     from starlette.requests import Request
 
-    from nightwire.portal.gate import Gate
+    from nightwire.portal.authorization import Authorizer
 
     scope = {
         "type": "http",
@@ -48,12 +48,12 @@ def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
         "query_string": b"",
     }
     far = Request({**scope, "scheme": "http", "client": ("192.0.2.1", 1)})
-    gate = Gate(KafkaAccess({"sasl.username": "portal"}))
+    authorizer = Authorizer(KafkaAccess({"sasl.username": "portal"}))
     with pytest.raises(RefusedError, match="unencrypted"):
-        gate.private(far)
-    gate.private(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
-    gate.private(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
-    Gate(gate.access, proxied=True).private(far)
+        authorizer.require_encryption(far)
+    authorizer.require_encryption(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
+    authorizer.require_encryption(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
+    Authorizer(authorizer.access, proxied=True).require_encryption(far)
 
 
 def test_an_owner_tries_one_filter_at_a_time() -> None:

@@ -14,9 +14,9 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import following
 from nightwire.portal import records as kept
+from nightwire.portal.authorization import Authorizer, address_of
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate, address_of
 from nightwire.portal.model import Recent, Row
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Records, StampCache
@@ -34,9 +34,9 @@ ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, (
 def portal_of(recent: Recent, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
     away = Endpoints("127.0.0.1:1", "")
-    records, gate = Records(away, StampCache(), None), Gate(access or KafkaAccess({}))
-    actions = FilterActions(away, gate.access, "secret")
-    return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
+    records, authorizer = Records(away, StampCache(), None), Authorizer(access or KafkaAccess({}))
+    actions = FilterActions(away, authorizer.access, "secret")
+    return Portal(recent, records, authorizer, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
 
 
 def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:
@@ -76,7 +76,7 @@ def test_a_row_that_comes_in_between_is_heard_once() -> None:
 
 
 def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
-    class Silent(Gate):
+    class Silent(Authorizer):
         async def visible(self, http: Request, topics: Any) -> frozenset[str]:
             if not asks:
                 asks.append(1)
@@ -84,7 +84,7 @@ def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
             raise RefusedError(503, "Kafka is silent")
 
     asks: list[int] = []
-    portal = replace(portal_of(Recent(100)), gate=Silent(KafkaAccess({})))
+    portal = replace(portal_of(Recent(100)), authorizer=Silent(KafkaAccess({})))
     assert not [one for one in heard(portal, 3) if "refused" in one]
 
 

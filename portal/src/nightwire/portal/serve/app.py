@@ -92,7 +92,7 @@ def application(portal: Portal, answered: Counter, streams: Streams, *, private:
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
             Middleware(
                 SessionMiddleware,
-                secret_key=portal.gate.sessions.secret,
+                secret_key=portal.authorizer.sessions.secret,
                 session_cookie="__Host-nightwire" if private else "nightwire",
                 max_age=round(LONGEST),
                 https_only=private,

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from nightwire.portal.account.sessions import OPEN_LIST
-from nightwire.portal.gate import address_of
+from nightwire.portal.authorization import address_of
 from nightwire.portal.model import Row
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve.once import Once
@@ -85,7 +85,7 @@ class Streams:
             moment = BEAT * random.random()  # noqa: S311  (no secret)
             yield b"retry: 2000\n\n"
             while not self.ending():
-                topics = chosen(http, await portal.gate.visible(http, portal.topics()))
+                topics = chosen(http, await portal.authorizer.visible(http, portal.topics()))
                 asked = number, topics, most, drawn
                 told = int(time.monotonic() / BEAT), *asked
                 number, event = await self._told.get(told, partial(self._event, portal, *asked))

@@ -183,12 +183,12 @@ async def _beginning(portal: Portal, owner: Owner, http: Request) -> dict[str, s
 
 async def shared(portal: Portal, http: Request) -> Response:
     """Show the text that a link opens, to whoever has it."""
-    portal.limit.check(http)
+    portal.rate_limiter.check(http)
     owner, name, version, text = await portal.wait_for(portal.actions.linked, http.path_params["link"])
     if http.method == "POST":
         form = await form_of(http)
         await _commented(portal, await portal.owner(http), owner, name, form)
-    login = portal.gate.login(http)
+    login = portal.authorizer.login(http)
     values: dict[str, Any] = {
         "who": login.name if login else "",
         "token": form_token(http),
@@ -217,5 +217,5 @@ def _page(
     portal: Portal, http: Request, owner: Owner, page: str, status: int = 200, **values: Any
 ) -> Response:
     """Return a page of an owner's, with the token of its forms."""
-    verified = portal.gate.access.demanded
+    verified = portal.authorizer.access.demanded
     return render(portal, page, status, token=form_token(http), owner=owner.name, verified=verified, **values)

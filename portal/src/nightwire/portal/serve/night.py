@@ -81,11 +81,11 @@ async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> Se
     Raises:
         RefusedError: 401, 403: he is no operator; or see `Night.replay`.
     """
-    portal.limit.check(http)
-    login = await portal.gate.user(http)
+    portal.rate_limiter.check(http)
+    login = await portal.authorizer.authenticated(http)
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
-    operator = Owner.of(login, portal.gate.access, portal.actions.where.kafka)
+    operator = Owner.of(login, portal.authorizer.access, portal.actions.where.kafka)
     return await portal.wait_for(partial(portal.night.replay, alike=alike), operator, number)
 
 
@@ -99,7 +99,7 @@ async def _is_operator(portal: Portal, http: Request) -> bool:
 
 async def _may_replay(portal: Portal, http: Request) -> bool:
     """Whether who asks may account for what he replays: else a second click would double it."""
-    return await portal.gate.may_write(http, ACCOUNTS)
+    return await portal.authorizer.may_write(http, ACCOUNTS)
 
 
 def newest_threads(recent: Recent) -> list[list[Post]]:
@@ -123,7 +123,7 @@ async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answe
     """Return the topics that who asks may read, and the answers for him."""
     visible = await portal.visible(http)
     owners = {topic.split(".")[1] for topic in visible if topic.startswith("filter.")}
-    more = await portal.gate.visible(http, {*Night.TOPICS, *map(seen, owners)})
+    more = await portal.authorizer.visible(http, {*Night.TOPICS, *map(seen, owners)})
     return visible, await run_in_threadpool(portal.night.answers, more)
 
 

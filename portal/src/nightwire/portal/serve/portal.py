@@ -13,8 +13,8 @@ from starlette.responses import Response
 from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.filters import FilterActions, Owner
-from nightwire.portal.gate import Gate, RateLimit
 from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
@@ -51,11 +51,11 @@ class Portal:
     Attributes:
         recent: The newest alerts.
         records: Fetches them from Kafka.
-        gate: Who may see what.
+        authorizer: Who may see what.
         topics: Names those that are read.
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
-        limit: How much an address may ask.
+        rate_limiter: How much a client may ask.
         night: Answers about the state of the night.
         actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
@@ -65,12 +65,12 @@ class Portal:
 
     recent: Recent
     records: Records
-    gate: Gate
+    authorizer: Authorizer
     topics: Callable[[], Sequence[str]]
     trouble: Callable[[], str]
     site: str
     actions: FilterActions
-    limit: RateLimit = field(default_factory=RateLimit)
+    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     night: Night = field(kw_only=True)
     catalogues: CatalogueStore | None = None
     kept: KeptAnswers = field(default_factory=KeptAnswers)
@@ -85,8 +85,8 @@ class Portal:
         Raises:
             RefusedError: He is not let in, or asks too much.
         """
-        self.limit.check(http)
-        return await self.gate.visible(http, self.topics())
+        self.rate_limiter.check(http)
+        return await self.authorizer.visible(http, self.topics())
 
     async def shared(
         self, http: Request, visible: frozenset[str], make: Callable[[], Awaitable[Response]]
@@ -100,8 +100,8 @@ class Portal:
         Raises:
             RefusedError: Nobody is signed in, or nobody who has filters; or he asks too much.
         """
-        self.limit.check(http)
-        return self.actions.owner(await self.gate.user(http))
+        self.rate_limiter.check(http)
+        return self.actions.owner(await self.authorizer.authenticated(http))
 
     async def wait_for(self, wish: Callable[..., Answer], *asked: Any) -> Answer:
         """Return what comes of an owner's *wish*, for whose slowness nobody else's page waits."""

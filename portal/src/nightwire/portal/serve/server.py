@@ -18,9 +18,9 @@ from nightwire.core.presence import HttpService, registered, request_counter
 from nightwire.core.runtime import site_name, tune_garbage_collector
 from nightwire.filters.sandbox import Strength
 from nightwire.portal.archive import Archive
+from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate
 from nightwire.portal.model import Recent
 from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
@@ -79,12 +79,12 @@ def serve(settings: Settings) -> None:
     records = Records(where, stamps, Archive(past, login) if past else None)
     follower, streams = Follower(where, recent, stamps, settings.last), Streams()
     access = settings.access()
-    gate = Gate(access, settings.public, settings.proxied or settings.local)
+    authorizer = Authorizer(access, settings.public, settings.proxied or settings.local)
     actions = FilterActions(
         replace(where, archive=past or None), access, signing_secret(own), settings.strength
     )
     portal = Portal(
-        recent, records, gate, lambda: follower.topics, lambda: follower.trouble, site_name(), actions,
+        recent, records, authorizer, lambda: follower.topics, lambda: follower.trouble, site_name(), actions,
         night=Night(where), catalogues=catalogues_here(), skymaps=settings.skymaps,
     )  # fmt: skip
     count(collected, recent, follower, streams)

@@ -15,13 +15,13 @@ from nightwire.schemas.topics import NAME
 
 async def sign_in(portal: Portal, http: Request) -> Response:
     """Ask who is there, by name and password or a token; or take the answer."""
-    portal.limit.check(http)
+    portal.rate_limiter.check(http)
     if http.method == "GET":
         return _asking(portal, http, local(http.query_params.get("next", "/filters")))
     form = await form_of(http)
     to = local(form.get("next", "/"))
     try:
-        await portal.gate.enter(http, _login(form, demanded=portal.gate.access.demanded))
+        await portal.authorizer.sign_in(http, _login(form, demanded=portal.authorizer.access.demanded))
     except RefusedError as error:
         return _asking(portal, http, to, str(error), error.status, name=form.get("name", "")[:100])
     return RedirectResponse(to, 303)
@@ -30,7 +30,7 @@ async def sign_in(portal: Portal, http: Request) -> Response:
 async def sign_out(portal: Portal, http: Request) -> Response:
     """End the session."""
     await form_of(http)
-    portal.gate.sessions.end(http)
+    portal.authorizer.sessions.end(http)
     return RedirectResponse("/", 303)
 
 
@@ -64,5 +64,5 @@ def _asking(
 ) -> Response:
     if status == 401:  # of the form, not of a header: no browser shall ask by itself
         status = 403
-    said: dict[str, Any] = {"to": to, "why": why, "name": name, "demanded": portal.gate.access.demanded}
+    said: dict[str, Any] = {"to": to, "why": why, "name": name, "demanded": portal.authorizer.access.demanded}
     return render(portal, "sign-in.html", status, token=form_token(http), **said)
