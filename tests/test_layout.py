@@ -125,7 +125,7 @@ ORDER = {
         "account matches model pictures",
         "archive authorization filters skymaps",
         "night records",
-        "exports following",
+        "exports follower",
         "serve",
         "commands",
     ],

@@ -12,11 +12,11 @@ from starlette.requests import Request
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.portal import following
+from nightwire.portal import follower as follower_module
 from nightwire.portal import records as kept
 from nightwire.portal.authorization import Authorizer, address_of
 from nightwire.portal.filters import FilterActions
-from nightwire.portal.following import Follower
+from nightwire.portal.follower import Follower
 from nightwire.portal.model import Recent, Row
 from nightwire.portal.night import Night
 from nightwire.portal.records import MissingError, Records, StampCache
@@ -106,14 +106,14 @@ def test_the_addresses_of_one_network_share_their_live_lists() -> None:
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows_of = following.rows_of
+    rows_of = follower_module.rows_of
     monkeypatch.setattr(
-        following, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
+        follower_module, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
     )
     recent = Recent(100)
     follower = Follower(Endpoints("127.0.0.1:1", ""), recent, StampCache(), 5)
     with caplog.at_level(logging.CRITICAL):
-        follower._take([replace(received(sim_alert(n)), offset=n) for n in range(3)])
+        follower._add([replace(received(sim_alert(n)), offset=n) for n in range(3)])
     assert [row.offset for row in recent.newest([SIM], 9)] == [2, 0]
     assert follower.undecodable == 1
 

@@ -20,7 +20,7 @@ from nightwire.filters.sandbox import Strength
 from nightwire.portal.archive import Archive
 from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
-from nightwire.portal.following import Follower
+from nightwire.portal.follower import Follower
 from nightwire.portal.model import Recent
 from nightwire.portal.night import Night
 from nightwire.portal.records import Records, StampCache
