@@ -122,9 +122,9 @@ ORDER = {
         "commands",
     ],
     "portal": [
-        "account matches model pictures",
+        "account crossmatch model pictures",
         "archive authorization filters skymaps",
-        "night records",
+        "pipeline_status records",
         "exports follower",
         "serve",
         "commands",

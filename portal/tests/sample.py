@@ -24,7 +24,7 @@ from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
 from nightwire.portal.model import Recent
-from nightwire.portal.night import Night
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
 from nightwire.portal.serve.live import Streams
@@ -162,7 +162,8 @@ def serving(
     actions = FilterActions(where, authorizer.access, "secret")
     portal = Portal(
         recent, kept, authorizer, lambda: follower.topics, lambda: follower.trouble, "test", actions,
-        limit or RateLimiter(), night=Night(where), catalogues=catalogues, skymaps=skymaps or Skymaps(),
+        limit or RateLimiter(), pipeline=PipelineStatus(where), catalogues=catalogues,
+        skymaps=skymaps or Skymaps(),
     )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)

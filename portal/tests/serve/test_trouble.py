@@ -18,7 +18,7 @@ from nightwire.portal.authorization import Authorizer, address_of
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
 from nightwire.portal.model import Recent, Row
-from nightwire.portal.night import Night
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
 from nightwire.portal.serve.live import MOST_OF_ONE, Streams
@@ -36,7 +36,9 @@ def portal_of(recent: Recent, access: Any = None) -> Portal:
     away = Endpoints("127.0.0.1:1", "")
     records, authorizer = Records(away, StampCache(), None), Authorizer(access or KafkaAccess({}))
     actions = FilterActions(away, authorizer.access, "secret")
-    return Portal(recent, records, authorizer, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
+    return Portal(
+        recent, records, authorizer, lambda: [SIM], lambda: "", "test", actions, pipeline=PipelineStatus(away)
+    )
 
 
 def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:

@@ -45,7 +45,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         {
             "alerts": [row.as_json() for row in rows],
             "filters": portal.recent.filters(rows[0], visible),
-            "matches": await portal.matched(rows[0]),
+            "matches": await portal.crossmatched(rows[0]),
             "returned": classified(portal, rows, visible),
             "curve": [asdict(one) for one in curve],
             "missing": missing or away,

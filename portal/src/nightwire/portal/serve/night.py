@@ -16,7 +16,7 @@ from nightwire.core.voevents import Post, missing, thread
 from nightwire.portal.account import form_of, form_token
 from nightwire.portal.filters import Owner
 from nightwire.portal.model import VOEVENT, Recent
-from nightwire.portal.night import Night
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.serve.filters_api import said_by
 from nightwire.portal.serve.my_filters import number_of
 from nightwire.portal.serve.pages import place_on_sky, render
@@ -43,7 +43,7 @@ async def night(portal: Portal, http: Request) -> Response:
         "night.html",
         found=found,
         visible=visible,
-        directory=portal.night.directory,
+        directory=portal.pipeline.directory,
         parties=_parties(found.get("streams", NOTHING)[0]),
         replayed=_replayed(found) | {one.number for one in (done.replayed if done else ())},
         done=done,
@@ -79,14 +79,14 @@ async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> Se
     """Return what came of a wish to replay, which Kafka grants who asks, or does not.
 
     Raises:
-        RefusedError: 401, 403: he is no operator; or see `Night.replay`.
+        RefusedError: 401, 403: he is no operator; or see `PipelineStatus.replay`.
     """
     portal.rate_limiter.check(http)
     login = await portal.authorizer.authenticated(http)
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
     operator = Owner.of(login, portal.authorizer.access, portal.actions.where.kafka)
-    return await portal.wait_for(partial(portal.night.replay, alike=alike), operator, number)
+    return await portal.wait_for(partial(portal.pipeline.replay, alike=alike), operator, number)
 
 
 async def _is_operator(portal: Portal, http: Request) -> bool:
@@ -123,8 +123,8 @@ async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answe
     """Return the topics that who asks may read, and the answers for him."""
     visible = await portal.visible(http)
     owners = {topic.split(".")[1] for topic in visible if topic.startswith("filter.")}
-    more = await portal.authorizer.visible(http, {*Night.TOPICS, *map(seen, owners)})
-    return visible, await run_in_threadpool(portal.night.answers, more)
+    more = await portal.authorizer.visible(http, {*PipelineStatus.TOPICS, *map(seen, owners)})
+    return visible, await run_in_threadpool(portal.pipeline.answers, more)
 
 
 def _replayed(found: Answers) -> set[int]:

@@ -127,7 +127,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
-        "matches": await portal.matched(shown),
+        "matches": await portal.crossmatched(shown),
         "returned": classified(portal, rows, visible),
         "filters": portal.recent.filters(shown, visible),
         "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),

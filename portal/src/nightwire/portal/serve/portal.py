@@ -14,12 +14,12 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.portal.archive import ArchiveAwayError
 from nightwire.portal.authorization import Authorizer, RateLimiter
+from nightwire.portal.crossmatch import crossmatch
 from nightwire.portal.filters import FilterActions, Owner
-from nightwire.portal.matches import matches
 from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
 from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
-from nightwire.portal.night import Night
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.portal.serve.once import KeptAnswers, Once
 from nightwire.portal.skymaps import Skymaps
@@ -56,7 +56,7 @@ class Portal:
         trouble: Says why nothing comes in; empty where all is well.
         site: This site's name.
         rate_limiter: How much a client may ask.
-        night: Answers about the state of the night.
+        pipeline: Answers about the state of the pipeline.
         actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
         kept: Answers that others had.
@@ -71,7 +71,7 @@ class Portal:
     site: str
     actions: FilterActions
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
-    night: Night = field(kw_only=True)
+    pipeline: PipelineStatus = field(kw_only=True)
     catalogues: CatalogueStore | None = None
     kept: KeptAnswers = field(default_factory=KeptAnswers)
     skymaps: Skymaps = field(default_factory=Skymaps)
@@ -144,11 +144,11 @@ class Portal:
         finally:
             self._drawing.forget(place)  # what is drawn, the records keep: until others lie there
 
-    async def matched(self, row: Row) -> list[dict[str, Any]]:
+    async def crossmatched(self, row: Row) -> list[dict[str, Any]]:
         """Return what the site's catalogues have where *row* is, as JSON has it."""
         if self.catalogues is None or row.ra is None or row.dec is None:
             return []
-        return [asdict(one) for one in await run_in_threadpool(matches, self.catalogues, row.ra, row.dec)]
+        return [asdict(one) for one in await run_in_threadpool(crossmatch, self.catalogues, row.ra, row.dec)]
 
     async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""

@@ -22,7 +22,7 @@ from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
 from nightwire.portal.model import Recent
-from nightwire.portal.night import Night
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
@@ -85,7 +85,7 @@ def serve(settings: Settings) -> None:
     )
     portal = Portal(
         recent, records, authorizer, lambda: follower.topics, lambda: follower.trouble, site_name(), actions,
-        night=Night(where), catalogues=catalogues_here(), skymaps=settings.skymaps,
+        pipeline=PipelineStatus(where), catalogues=catalogues_here(), skymaps=settings.skymaps,
     )  # fmt: skip
     count(collected, recent, follower, streams)
     servers = doors(settings, portal, collected, streams)
