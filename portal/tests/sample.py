@@ -28,7 +28,7 @@ from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
 from nightwire.portal.serve.live import Streams
-from nightwire.portal.skymaps import Skymaps
+from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
@@ -148,7 +148,7 @@ def serving(
     archive: str = "",
     directory: str = "",
     catalogues: CatalogueStore | None = None,
-    skymaps: Skymaps | None = None,
+    skymaps: SkymapCache | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
     where, stamps, port = (
@@ -163,7 +163,7 @@ def serving(
     portal = Portal(
         recent, kept, authorizer, lambda: follower.topics, lambda: follower.trouble, "test", actions,
         limit or RateLimiter(), pipeline=PipelineStatus(where), catalogues=catalogues,
-        skymaps=skymaps or Skymaps(),
+        skymaps=skymaps or SkymapCache(),
     )  # fmt: skip
     answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)

@@ -157,7 +157,7 @@ def place_on_sky(portal: Portal, row: Row, event: Post) -> dict[str, str]:
     if event.skymap:
         at = words.path("api", "skymaps", *row.place)
         try:
-            found |= {"said": portal.skymaps.get(event.skymap).says, "map": f"{at}?format=png"}
+            found |= {"said": portal.skymaps.get(event.skymap).summary, "map": f"{at}?format=png"}
         except RefusedError as error:
             found |= {"said": str(error), "to_come": at if error.status == 503 else ""}
     return found

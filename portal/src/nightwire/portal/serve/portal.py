@@ -22,7 +22,7 @@ from nightwire.portal.model.search import Position
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Place, Records
 from nightwire.portal.serve.once import KeptAnswers, Once
-from nightwire.portal.skymaps import Skymaps
+from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
@@ -60,7 +60,7 @@ class Portal:
         actions: Carries out owners' wishes about their filters.
         catalogues: Those that objects are matched with; None: there are none.
         kept: Answers that others had.
-        skymaps: Fetches and draws those that VOEvents name.
+        skymaps: Those that VOEvents name, fetched and drawn.
     """
 
     recent: Recent
@@ -74,7 +74,7 @@ class Portal:
     pipeline: PipelineStatus = field(kw_only=True)
     catalogues: CatalogueStore | None = None
     kept: KeptAnswers = field(default_factory=KeptAnswers)
-    skymaps: Skymaps = field(default_factory=Skymaps)
+    skymaps: SkymapCache = field(default_factory=SkymapCache)
     _drawing: Once[bytes] = field(default_factory=lambda: Once(DRAWN))
     _artists: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(DRAWN_AT_ONCE))
     _owners: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(OWNERS_AT_ONCE))

@@ -27,7 +27,7 @@ from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
 from nightwire.portal.serve.live import Streams
 from nightwire.portal.serve.portal import Portal
-from nightwire.portal.skymaps import Skymaps
+from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas.serving import run
 
 log = logging.getLogger("nightwire.portal")
@@ -47,7 +47,7 @@ class Settings(HttpService):
         strength: Of the sandbox in which filters are tried.
         keep: Newest alerts of each topic that are found by id and place.
         last: Alerts of each topic to begin with.
-        skymaps: Fetches those that VOEvents name.
+        skymaps: Those that VOEvents name, fetched and drawn.
         archive: URL of the archive; empty: the one that *where* names, if any.
         directory: URL of the directory, likewise.
     """
@@ -58,7 +58,7 @@ class Settings(HttpService):
     strength: Strength = "strong"
     keep: int = 20_000
     last: int = 500
-    skymaps: Skymaps = field(default_factory=Skymaps)
+    skymaps: SkymapCache = field(default_factory=SkymapCache)
     archive: str = ""
     directory: str = ""
 
