@@ -17,8 +17,8 @@ from nightwire.portal.account import form_of, form_token
 from nightwire.portal.filters import Owner
 from nightwire.portal.model import VOEVENT, Recent
 from nightwire.portal.pipeline_status import PipelineStatus
-from nightwire.portal.serve.filters_api import said_by
-from nightwire.portal.serve.my_filters import number_of
+from nightwire.portal.serve.filters_api import json_body
+from nightwire.portal.serve.my_filters import whole_number
 from nightwire.portal.serve.pages import place_on_sky, render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError
@@ -35,7 +35,7 @@ async def night(portal: Portal, http: Request) -> Response:
     done = None
     if http.method == "POST":
         form = await form_of(http)
-        done = await _replay(portal, http, number_of(form.get("number")), form.get("action") == "alike")
+        done = await _replay(portal, http, whole_number(form.get("number")), form.get("action") == "alike")
     visible, found = await _answers(portal, http)
     threads = await run_in_threadpool(newest_threads, portal.recent) if VOEVENTS in visible else []
     return render(
@@ -70,8 +70,8 @@ async def of_night(portal: Portal, http: Request) -> Response:
 
 async def replay_letter(portal: Portal, http: Request) -> Response:
     """Replay a dead letter, or all of its reason."""
-    said = await said_by(http)
-    done = await _replay(portal, http, http.path_params["number"], said.get("alike") is True)
+    body = await json_body(http)
+    done = await _replay(portal, http, http.path_params["number"], body.get("alike") is True)
     return JSONResponse(asdict(done), 422 if done.refused and not done.replayed else 200)
 
 
