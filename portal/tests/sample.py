@@ -23,7 +23,7 @@ from nightwire.portal.archive import Archive
 from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
-from nightwire.portal.model import Recent
+from nightwire.portal.model import RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
@@ -156,7 +156,7 @@ def serving(
         StampCache(),
         port or free_port(),
     )
-    recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
+    recent, kept = RecentAlerts(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     authorizer = Authorizer(access or KafkaAccess({}), public)
     actions = FilterActions(where, authorizer.access, "secret")

@@ -12,7 +12,7 @@ import pytest
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.authorization import RateLimiter
-from nightwire.portal.model.words import python_lines
+from nightwire.portal.model.formatting import python_lines
 from nightwire.schemas.serving import KafkaAccess
 from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
 

@@ -17,7 +17,7 @@ from nightwire.portal import records as kept
 from nightwire.portal.authorization import Authorizer, address_of
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
-from nightwire.portal.model import Recent, Row
+from nightwire.portal.model import RecentAlerts, Row
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
@@ -31,7 +31,7 @@ from portal.tests.sample import SIM, Served, image_bytes, message, serving, sim_
 ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
 
 
-def portal_of(recent: Recent, access: Any = None) -> Portal:
+def portal_of(recent: RecentAlerts, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
     away = Endpoints("127.0.0.1:1", "")
     records, authorizer = Records(away, StampCache(), None), Authorizer(access or KafkaAccess({}))
@@ -47,7 +47,7 @@ def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request
     return Request(scope | {"path_params": path})
 
 
-class Busy(Recent):
+class Busy(RecentAlerts):
     """Takes in a row at the moment in which somebody asks for the newest."""
 
     def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
@@ -86,12 +86,12 @@ def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
             raise RefusedError(503, "Kafka is silent")
 
     asks: list[int] = []
-    portal = replace(portal_of(Recent(100)), authorizer=Silent(KafkaAccess({})))
+    portal = replace(portal_of(RecentAlerts(100)), authorizer=Silent(KafkaAccess({})))
     assert not [one for one in heard(portal, 3) if "refused" in one]
 
 
 def test_the_addresses_of_one_network_share_their_live_lists() -> None:
-    streams, portal = Streams(), portal_of(Recent(100))
+    streams, portal = Streams(), portal_of(RecentAlerts(100))
 
     async def listen(*clients: str) -> None:
         opened = [(await streams.answer(portal, asked(client=one))).body_iterator for one in clients]
@@ -112,7 +112,7 @@ def test_an_alert_that_cannot_be_shown_is_left_out_alone(
     monkeypatch.setattr(
         follower_module, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
     )
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     follower = Follower(Endpoints("127.0.0.1:1", ""), recent, StampCache(), 5)
     with caplog.at_level(logging.CRITICAL):
         follower._add([replace(received(sim_alert(n)), offset=n) for n in range(3)])
@@ -121,7 +121,7 @@ def test_an_alert_that_cannot_be_shown_is_left_out_alone(
 
 
 def test_an_error_that_nobody_thought_of_is_told_and_reading_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(Endpoints("127.0.0.1:1", ""), Recent(100), StampCache(), 5)
+    follower = Follower(Endpoints("127.0.0.1:1", ""), RecentAlerts(100), StampCache(), 5)
     tries: list[int] = []
 
     def read() -> None:
@@ -137,10 +137,10 @@ def test_an_error_that_nobody_thought_of_is_told_and_reading_goes_on(monkeypatch
 
 
 def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     recent.add([ROW])
     portal = portal_of(recent)
-    portal.records._stamps.add(ROW.place, {})
+    portal.records._stamps.add(ROW.record_id, {})
     with pytest.raises(RefusedError, match="has a stamp"):
         asyncio.run(api.finder(portal, asked(survey="sim", name="1")))
 
@@ -148,14 +148,14 @@ def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
 def test_who_waits_for_a_kafka_that_is_away_keeps_nobody_else_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept, "PATIENCE", 0.2)
-    monkeypatch.setattr(kept, "REST", 1e6)
+    monkeypatch.setattr(kept, "TIMEOUT", 0.2)
+    monkeypatch.setattr(kept, "RETRY_AFTER", 1e6)
     records = Records(Endpoints("127.0.0.1:1", ""), StampCache())
     with pytest.raises(MissingError, match="no answer"):
-        records.alert(ROW.place)
+        records.alert(ROW.record_id)
     taken = [records._fetchers.get_nowait() for _ in range(kept.CONNECTIONS)]
     with pytest.raises(MissingError, match="a moment ago"):
-        records.alert(ROW.place)  # asks for no connection
+        records.alert(ROW.record_id)  # asks for no connection
     with pytest.raises(MissingError, match="others ask too"):
         records.alert((SIM, 1, 1))
     assert len(taken) == kept.CONNECTIONS
@@ -178,7 +178,7 @@ def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
-    portal, place, stamps = portal_of(Recent(9)), (SIM, 0, 2), StampCache()
+    portal, place, stamps = portal_of(RecentAlerts(9)), (SIM, 0, 2), StampCache()
     portal = replace(portal, records=Records(Endpoints("127.0.0.1:1", ""), stamps))
 
     async def ask() -> list[bytes]:

@@ -11,7 +11,7 @@ from nightwire.consumers.returns import ReturnError, as_return
 from nightwire.core.kafka import admin
 from nightwire.core.runtime import Backoff, Endpoints, Stop
 from nightwire.core.voevents import post
-from nightwire.portal.model import Classified, Recent, rows_of
+from nightwire.portal.model import Classification, RecentAlerts, rows_of
 from nightwire.portal.records import StampCache
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import VOEVENTS
@@ -46,7 +46,7 @@ class Follower:
         trouble: Why nothing comes in; empty where all is well.
     """
 
-    def __init__(self, where: Endpoints, recent: Recent, stamps: StampCache, last: int) -> None:
+    def __init__(self, where: Endpoints, recent: RecentAlerts, stamps: StampCache, last: int) -> None:
         self._where, self._recent, self._stamps, self._last = where, recent, stamps, last
         self._admin, self._known = admin(where.kafka), list[str]()
         self._stop, self._thread = Stop(), Thread(target=self._run, name="portal-follow", daemon=True)
@@ -86,7 +86,7 @@ class Follower:
                 self._stop.wait(self._backoff.next())
 
     def _read(self) -> None:
-        self._recent.begin_again()
+        self._recent.expect_repeats()
         reader = AlertReader(
             self._list_topics,
             bootstrap=self._where.kafka,
@@ -115,7 +115,7 @@ class Follower:
             self.undecodable += 1
             return
         for row, alert in zip(rows, alerts, strict=True):
-            self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
+            self._stamps.add(row.record_id, {name: stamp.raw for name, stamp in alert.stamps.items()})
         self._recent.add(rows)
         for alert in batch:
             self._add_extras(alert)
@@ -123,10 +123,10 @@ class Follower:
     def _add_extras(self, alert: ReceivedAlert) -> None:
         """Add what is no row: a VOEvent for threads, a community broker's classification."""
         if alert.topic == VOEVENTS:
-            self._recent.take_post(post(alert.alert))
+            self._recent.add_post(post(alert.alert))
         if alert.topic.startswith(RETURNS):
             try:
-                self._recent.take_return(alert.topic, _classification(alert))
+                self._recent.add_classification(alert.topic, _classification(alert))
             except ReturnError as error:
                 self.undecodable += 1
                 log.debug("%s is no classification: %s", alert.place, error)
@@ -145,7 +145,7 @@ class Follower:
         log.debug("%s holds no alert: %s", record.place, record.reason)
 
 
-def _classification(alert: ReceivedAlert) -> Classified:
+def _classification(alert: ReceivedAlert) -> Classification:
     """Return the classification in a community broker's record.
 
     Raises:
@@ -154,4 +154,4 @@ def _classification(alert: ReceivedAlert) -> Classified:
     broker = alert.topic.removeprefix(RETURNS)
     found = as_return(alert, broker)
     classes = {str(one.class_id): one.probability for one in found.classifications}
-    return Classified(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)
+    return Classification(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)

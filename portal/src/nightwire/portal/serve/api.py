@@ -12,11 +12,10 @@ from starlette.responses import JSONResponse, Response
 from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import skymap_url
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import Row, density, moc
+from nightwire.portal.model import RecordId, Row, density, moc
+from nightwire.portal.model.formatting import sexagesimal
 from nightwire.portal.model.sky import ORDER
-from nightwire.portal.model.words import sexagesimal
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
-from nightwire.portal.records import Place
 from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
@@ -67,26 +66,26 @@ async def curve(portal: Portal, http: Request) -> Response:
 
 async def record(portal: Portal, http: Request) -> Response:
     """Give the record at an offset as JSON; stamps as base64 with ``?bytes=base64``."""
-    place = await _place(portal, http)
-    alert = await portal.alert(place)
+    record_id = await _record_id(portal, http)
+    alert = await portal.alert(record_id)
     body = json_line(alert, with_bytes=http.query_params.get("bytes") == "base64")
     return Response(body, media_type="application/json", headers=FOREVER)
 
 
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
-    place = await _place(portal, http)
-    return Response(await portal.strip(place), media_type="image/jpeg", headers=FOREVER)
+    record_id = await _record_id(portal, http)
+    return Response(await portal.strip(record_id), media_type="image/jpeg", headers=FOREVER)
 
 
 async def stamp(portal: Portal, http: Request) -> Response:
     """Show one stamp with scale and north, by ``?stretch=``; or give it as ``?format=fits``."""
-    place, name = await _place(portal, http), http.path_params["name"]
-    raw = (await run_in_threadpool(portal.records.stamps, place)).get(name)
+    record_id, name = await _record_id(portal, http), http.path_params["name"]
+    raw = (await run_in_threadpool(portal.records.stamps, record_id)).get(name)
     if raw is None:
         raise RefusedError(404, f"the alert has no stamp {name[:40]!r}")
     if http.query_params.get("format") == "fits":
-        file = _saved(f"{'-'.join(map(str, place))}-{name}.fits")
+        file = _saved(f"{'-'.join(map(str, record_id))}-{name}.fits")
         return Response(Stamp(name, raw).fits, media_type="image/fits", headers=FOREVER | file)
     body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
     return Response(body, media_type="image/png", headers=FOREVER)
@@ -109,14 +108,14 @@ async def finder(portal: Portal, http: Request) -> Response:
 def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]:
     """Return the newest alert that has stamps, and these: what is archived only may have some."""
     for row in [row for row in rows if row.stamps][:EPOCHS]:
-        if found := portal.records.stamps(row.place):
+        if found := portal.records.stamps(row.record_id):
             return row, found
     raise RefusedError(404, "no recent alert of it has a stamp")
 
 
 async def skymap(portal: Portal, http: Request) -> Response:
     """Tell the regions of the skymap that a VOEvent names; ``?format=png`` draws them."""
-    event = await portal.alert(await _place(portal, http))
+    event = await portal.alert(await _record_id(portal, http))
     url = skymap_url(event.alert) if event.topic == VOEVENTS else ""
     if not url:
         raise RefusedError(404, "it names no skymap")
@@ -159,8 +158,8 @@ def since_hours(http: Request) -> float:
     return time.time() - 3600 * number(http, "hours", 24, 0, 24 * 365)
 
 
-async def _place(portal: Portal, http: Request) -> Place:
-    """Return topic, partition and offset of the path, which who asks may read."""
+async def _record_id(portal: Portal, http: Request) -> RecordId:
+    """Return topic, partition and offset of the path, if the user may read the topic."""
     topic, partition, offset = (http.path_params[name] for name in ("topic", "partition", "offset"))
     await portal.may_see(http, topic)
     if partition >= 1 << 31 or offset >= 1 << 63:

@@ -126,5 +126,7 @@ class Streams:
         found = row.as_json()
         if drawn and row.stamps:
             with suppress(MissingError, SchemaError):
-                found["strip"] = "data:image/jpeg;base64," + b64encode(await portal.strip(row.place)).decode()
+                found["strip"] = (
+                    "data:image/jpeg;base64," + b64encode(await portal.strip(row.record_id)).decode()
+                )
         return json.dumps(found)

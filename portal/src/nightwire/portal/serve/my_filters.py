@@ -11,7 +11,7 @@ from nightwire.filters.cli import Comment, CommentError, read_comments
 from nightwire.filters.language import FilterError
 from nightwire.portal.account import Form, form_of, form_token
 from nightwire.portal.filters import FilterDraft, Owner, TrialReport, queries
-from nightwire.portal.model.words import path
+from nightwire.portal.model.formatting import path
 from nightwire.portal.serve.pages import render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError

@@ -15,7 +15,7 @@ from nightwire.consumers.admin import SentBack, letter_lines, letter_record
 from nightwire.core.voevents import Post, missing, thread
 from nightwire.portal.account import form_of, form_token
 from nightwire.portal.filters import Owner
-from nightwire.portal.model import VOEVENT, Recent
+from nightwire.portal.model import VOEVENT, RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.serve.filters_api import json_body
 from nightwire.portal.serve.my_filters import whole_number
@@ -102,7 +102,7 @@ async def _may_replay(portal: Portal, http: Request) -> bool:
     return await portal.authorizer.may_write(http, ACCOUNTS)
 
 
-def newest_threads(recent: Recent) -> list[list[Post]]:
+def newest_threads(recent: RecentAlerts) -> list[list[Post]]:
     """Return the threads of the newest VOEvents, each oldest first."""
     posts, found, told = recent.posts(), list[list[Post]](), set[str]()
     for one in posts:

@@ -17,7 +17,7 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, circle, density, words
+from nightwire.portal.model import VOEVENT, Row, circle, density, formatting
 from nightwire.portal.model.rows import iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
@@ -70,7 +70,12 @@ def templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,  # none changes while we run; to look costs two system calls each time
     )
-    found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
+    found.globals |= {
+        "path": formatting.path,
+        "object_url": formatting.object_url,
+        "fixed": formatting.fixed,
+        "iso": iso,
+    }
     found.globals["row_html"] = row_html
     return found
 
@@ -122,18 +127,18 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "shown": shown,
         "rows": rows,
         "name": shown.object or shown.id,
-        "place": words.sexagesimal(shown.ra, shown.dec).split("\n"),
-        "galactic": words.galactic(shown.ra, shown.dec),
+        "place": formatting.sexagesimal(shown.ra, shown.dec).split("\n"),
+        "galactic": formatting.galactic(shown.ra, shown.dec),
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
         "matches": await portal.crossmatched(shown),
         "returned": classified(portal, rows, visible),
         "filters": portal.recent.filters(shown, visible),
-        "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
+        "lines": formatting.python_lines(shown, str(http.base_url).rstrip("/")),
     }
     try:
-        alert = await portal.alert(shown.place)
+        alert = await portal.alert(shown.record_id)
         values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
         values["event"] = _event(portal, shown, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
@@ -155,7 +160,7 @@ def place_on_sky(portal: Portal, row: Row, event: Post) -> dict[str, str]:
         ra, dec, error = event.position
         found["circle"] = _points(circle(ra, dec, max(error, SMALLEST)))
     if event.skymap:
-        at = words.path("api", "skymaps", *row.place)
+        at = formatting.path("api", "skymaps", *row.record_id)
         try:
             found |= {"said": portal.skymaps.get(event.skymap).summary, "map": f"{at}?format=png"}
         except RefusedError as error:
@@ -182,7 +187,7 @@ async def search(portal: Portal, http: Request) -> Response:
     visible = await portal.visible(http)
     found = await run_in_threadpool(find, portal, http, visible)
     if len(found.named) == 1 and not found.near:
-        return RedirectResponse(words.address(found.named[0]), 303)
+        return RedirectResponse(formatting.object_url(found.named[0]), 303)
     q = http.query_params.get("q", "")[:500]
     return render(portal, "find.html", q=q, found=found, radius=f"{found.radius * 3600:g}")
 

@@ -12,15 +12,15 @@ from starlette.responses import Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
-from nightwire.portal.archive import ArchiveAwayError
+from nightwire.portal.archive import ArchiveUnavailableError
 from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.crossmatch import crossmatch
 from nightwire.portal.filters import FilterActions, Owner
-from nightwire.portal.model import VOEVENT, Measured, Recent, Row, curve_of, parse
+from nightwire.portal.model import VOEVENT, CurvePoint, RecentAlerts, RecordId, Row, curve_of, parse_query
 from nightwire.portal.model.recent import positions, separation
 from nightwire.portal.model.search import Position
 from nightwire.portal.pipeline_status import PipelineStatus
-from nightwire.portal.records import MissingError, Place, Records
+from nightwire.portal.records import MissingError, Records
 from nightwire.portal.serve.once import KeptAnswers, Once
 from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SchemaError
@@ -63,7 +63,7 @@ class Portal:
         skymaps: Those that VOEvents name, fetched and drawn.
     """
 
-    recent: Recent
+    recent: RecentAlerts
     records: Records
     authorizer: Authorizer
     topics: Callable[[], Sequence[str]]
@@ -120,29 +120,29 @@ class Portal:
         if topic not in await self.visible(http):
             raise RefusedError(404, f"{topic}: there is no such stream, or it is not yours to read")
 
-    async def alert(self, place: Place) -> ReceivedAlert:
-        """Return the alert at *place*.
+    async def alert(self, record_id: RecordId) -> ReceivedAlert:
+        """Return the alert in a record.
 
         Raises:
             MissingError: Neither Kafka nor the archive has it.
-            SchemaError: The record there is no alert.
+            SchemaError: The record holds no alert.
         """
-        return await run_in_threadpool(self.records.alert, place)
+        return await run_in_threadpool(self.records.alert, record_id)
 
-    async def strip(self, place: Place) -> bytes:
-        """Return the stamps of the alert at *place* beside each other, as JPEG.
+    async def strip(self, record_id: RecordId) -> bytes:
+        """Return an alert's stamps beside each other, as JPEG.
 
         Raises:
-            MissingError: Neither Kafka nor the archive has it.
-            SchemaError: The record there is no alert.
+            MissingError: As of `alert`.
+            SchemaError: Likewise.
         """
-        if (drawn := self.records.drawn(place)) is not None:
+        if (drawn := self.records.cached_strip(record_id)) is not None:
             return drawn
-        draw = partial(to_thread.run_sync, self.records.strip, place, limiter=self._artists)
+        draw = partial(to_thread.run_sync, self.records.strip, record_id, limiter=self._artists)
         try:
-            return await self._drawing.get(place, draw)
+            return await self._drawing.get(record_id, draw)
         finally:
-            self._drawing.forget(place)  # what is drawn, the records keep: until others lie there
+            self._drawing.forget(record_id)  # `Records` keeps it, until the offset has other stamps
 
     async def crossmatched(self, row: Row) -> list[dict[str, Any]]:
         """Return what the site's catalogues have where *row* is, as JSON has it."""
@@ -150,7 +150,7 @@ class Portal:
             return []
         return [asdict(one) for one in await run_in_threadpool(crossmatch, self.catalogues, row.ra, row.dec)]
 
-    async def curve(self, rows: list[Row]) -> tuple[list[Measured], str]:
+    async def curve(self, rows: list[Row]) -> tuple[list[CurvePoint], str]:
         """Return the light curve in the newest of *rows*, and why some of it is missing."""
         return await run_in_threadpool(_curve, self.records, rows[:EPOCHS])
 
@@ -214,7 +214,7 @@ async def of_object(portal: Portal, http: Request, visible: frozenset[str]) -> t
 
 def classified(portal: Portal, rows: Sequence[Row], visible: frozenset[str]) -> list[dict[str, Any]]:
     """Return what community brokers sent back about the alerts of *rows*, as JSON has it."""
-    return [asdict(one) for one in portal.recent.returned({row.id for row in rows}, visible)]
+    return [asdict(one) for one in portal.recent.classifications({row.id for row in rows}, visible)]
 
 
 @dataclass(frozen=True)
@@ -239,13 +239,13 @@ class Found:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        place = None if self.position is None else {"ra": self.position.ra, "dec": self.position.dec}
+        position = None if self.position is None else {"ra": self.position.ra, "dec": self.position.dec}
         near = [{"distance": distance, **row.as_json()} for distance, row in self.near]
         named = [row.as_json() for row in self.named]
         return {
             "named": named,
             "topics": self.topics,
-            "position": place,
+            "position": position,
             "radius": self.radius,
             "near": near,
             "missing": self.missing,
@@ -254,22 +254,22 @@ class Found:
 
 def find(portal: Portal, http: Request, visible: frozenset[str]) -> Found:
     """Return what ``?q=`` finds; ``?radius=`` is in arcsec."""
-    asked = parse(http.query_params.get("q", "")[:500])
+    asked = parse_query(http.query_params.get("q", "")[:500])
     radius = min(asked.radius or number(http, "radius", RADIUS * 3600, 0, WIDEST * 3600) / 3600, WIDEST)
     named = portal.recent.any_named(asked.text, visible) if asked.text else []
-    word, place, missing = asked.text.casefold(), asked.position, ""
+    word, position, missing = asked.text.casefold(), asked.position, ""
     topics = sorted(topic for topic in visible if word and word in topic)
     near: list[tuple[float, Row]] = []
     own = frozenset(topic for topic in visible if is_whole(topic))
-    if place is not None:
-        near, missing = _near(portal, place, radius, own)
+    if position is not None:
+        near, missing = _near(portal, position, radius, own)
     elif word and not named:
         kept = [
             _archived(portal.records, topic.removeprefix("alerts."), asked.text, visible) for topic in own
         ]
         named = [rows[0] for rows, _ in kept if rows]
         missing = next((why for _, why in kept if why), "")
-    return Found(named, topics, place, radius, near, missing)
+    return Found(named, topics, position, radius, near, missing)
 
 
 def is_whole(topic: str) -> bool:
@@ -278,20 +278,22 @@ def is_whole(topic: str) -> bool:
 
 
 def _near(
-    portal: Portal, place: Position, radius: float, topics: frozenset[str]
+    portal: Portal, position: Position, radius: float, topics: frozenset[str]
 ) -> tuple[list[tuple[float, Row]], str]:
-    """Return what lies around *place*, in the archive too, and why some may be missing."""
-    recent = portal.recent.near(place.ra, place.dec, radius, topics, MOST)
+    """Return what lies around *position*, in the archive too, and why some may be missing."""
+    recent = portal.recent.near(position.ra, position.dec, radius, topics, MOST)
     archive, kept = portal.records.archive, list[Row]()
     surveys = [topic.removeprefix("alerts.") for topic in topics - {VOEVENTS}] if archive else []
     missing = ""
     try:
-        kept = [row for one in surveys if archive for row in archive.near(one, place.ra, place.dec, radius)]
-    except ArchiveAwayError as error:
+        kept = [
+            row for one in surveys if archive for row in archive.near(one, position.ra, position.dec, radius)
+        ]
+    except ArchiveUnavailableError as error:
         missing = str(error)
     known = {(row.survey, row.id) for _, row in recent}
     others = [row for row in kept if (row.survey, row.id) not in known]
-    distances = separation(place.ra, place.dec, positions(others)).tolist()
+    distances = separation(position.ra, position.dec, positions(others)).tolist()
     found = sorted([*recent, *zip(distances, others, strict=True)], key=lambda one: one[0])
     return found[:MOST], missing
 
@@ -302,15 +304,15 @@ def _archived(records: Records, survey: str, name: str, visible: frozenset[str])
         return [], ""
     try:
         return records.archive.named(survey, name), ""
-    except ArchiveAwayError as error:
+    except ArchiveUnavailableError as error:
         return [], str(error)
 
 
-def _curve(records: Records, rows: list[Row]) -> tuple[list[Measured], str]:
+def _curve(records: Records, rows: list[Row]) -> tuple[list[CurvePoint], str]:
     alerts, missing = [], ""
     for row in rows:
         try:
-            alerts.append(records.alert(row.place))
+            alerts.append(records.alert(row.record_id))
         except (MissingError, SchemaError) as error:
             missing = f"of alert {row.id} nothing can be had: {error}"
     return curve_of(alerts), missing

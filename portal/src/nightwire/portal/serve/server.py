@@ -21,7 +21,7 @@ from nightwire.portal.archive import Archive
 from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
-from nightwire.portal.model import Recent
+from nightwire.portal.model import RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
@@ -73,7 +73,7 @@ def serve(settings: Settings) -> None:
     where = replace(settings.where, directory=settings.directory or settings.where.directory)
     # it writes the flows of owners, as whom `notify_owner` asks for it
     os.environ.update({"NIGHTWIRE_DIRECTORY": where.directory} if where.directory else {})
-    recent, own = Recent(settings.keep), identity(where.kafka)
+    recent, own = RecentAlerts(settings.keep), identity(where.kafka)
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
     past = settings.archive or where.archive
     records = Records(where, stamps, Archive(past, login) if past else None)
@@ -142,7 +142,7 @@ def signing_secret(client: Mapping[str, str]) -> str:
     return sha256(f"links {client.get('sasl.password', '')}".encode()).hexdigest()
 
 
-def count(collected: CollectorRegistry, recent: Recent, follower: Follower, streams: Streams) -> None:
+def count(collected: CollectorRegistry, recent: RecentAlerts, follower: Follower, streams: Streams) -> None:
     """Let Prometheus see what is known, and what could not be read."""
     gauges = {
         "nightwire_portal_recent_alerts": ("Alerts that are found by id and place.", lambda: len(recent)),
