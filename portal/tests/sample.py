@@ -27,7 +27,7 @@ from nightwire.portal.model import RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
-from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.live import LiveStreams
 from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
@@ -165,7 +165,10 @@ def serving(
         limit or RateLimiter(), pipeline=PipelineStatus(where), catalogues=catalogues,
         skymaps=skymaps or SkymapCache(),
     )  # fmt: skip
-    answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
+    answered, streams = (
+        Counter("answered", "", ["path", "status"], registry=CollectorRegistry()),
+        LiveStreams(),
+    )
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit
     thread = Thread(target=server.run, daemon=True)

@@ -21,7 +21,7 @@ from nightwire.portal.model import RecentAlerts, Row
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
-from nightwire.portal.serve.live import MOST_OF_ONE, Streams
+from nightwire.portal.serve.live import MAX_PER_SOURCE, LiveStreams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from nightwire.schemas.wire import frame
@@ -66,7 +66,7 @@ def heard(portal: Portal, beats: int) -> list[str]:
         return left[0] < 0
 
     async def listen() -> list[str]:
-        answer = await Streams(ending).answer(portal, asked("after=0"))
+        answer = await LiveStreams(ending).answer(portal, asked("after=0"))
         return [bytes(one).decode() async for one in answer.body_iterator]  # type: ignore[arg-type]
 
     return asyncio.run(listen())
@@ -91,7 +91,7 @@ def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
 
 
 def test_the_addresses_of_one_network_share_their_live_lists() -> None:
-    streams, portal = Streams(), portal_of(RecentAlerts(100))
+    streams, portal = LiveStreams(), portal_of(RecentAlerts(100))
 
     async def listen(*clients: str) -> None:
         opened = [(await streams.answer(portal, asked(client=one))).body_iterator for one in clients]
@@ -100,9 +100,9 @@ def test_the_addresses_of_one_network_share_their_live_lists() -> None:
         with pytest.raises(RefusedError, match="close one"):
             await streams.answer(portal, asked(client="2001:db8::ffff"))
         assert (await streams.answer(portal, asked(client="2001:db8:0:1::1"))).status_code == 200
-        assert streams.count == MOST_OF_ONE
+        assert streams.count == MAX_PER_SOURCE
 
-    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MOST_OF_ONE))))
+    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MAX_PER_SOURCE))))
 
 
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(

@@ -16,7 +16,16 @@ from nightwire.portal.model import RecordId, Row, density, moc
 from nightwire.portal.model.formatting import sexagesimal
 from nightwire.portal.model.sky import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
-from nightwire.portal.serve.portal import EPOCHS, Portal, chosen, classified, find, listed, number, of_object
+from nightwire.portal.serve.portal import (
+    EPOCHS,
+    Portal,
+    alerts_of_object,
+    chosen_topics,
+    classifications_json,
+    find,
+    list_rows,
+    number_param,
+)
 from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
@@ -28,24 +37,24 @@ FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
 async def alerts(portal: Portal, http: Request) -> Response:
     """List recent alerts, newest first."""
     visible = await portal.visible(http)
-    return await portal.shared(http, visible, partial(_alerts, portal, http, visible))
+    return await portal.cached_response(http, visible, partial(_alerts, portal, http, visible))
 
 
 async def _alerts(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
-    rows = listed(portal, http, visible)
+    rows = list_rows(portal, http, visible)
     return JSONResponse({"alerts": [row.as_json() for row in rows]})
 
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Tell the recent alerts of an object, and its light curve."""
-    rows, away = await of_object(portal, http, visible := await portal.visible(http))
+    rows, away = await alerts_of_object(portal, http, visible := await portal.visible(http))
     curve, missing = await portal.curve(rows)
     return JSONResponse(
         {
             "alerts": [row.as_json() for row in rows],
             "filters": portal.recent.filters(rows[0], visible),
             "matches": await portal.crossmatched(rows[0]),
-            "returned": classified(portal, rows, visible),
+            "returned": classifications_json(portal, rows, visible),
             "curve": [asdict(one) for one in curve],
             "missing": missing or away,
         }
@@ -54,7 +63,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
 
 async def curve(portal: Portal, http: Request) -> Response:
     """Give an object's light curve as a file of ``?format=``."""
-    rows, _ = await of_object(portal, http, await portal.visible(http))
+    rows, _ = await alerts_of_object(portal, http, await portal.visible(http))
     form, name = http.query_params.get("format", "csv"), rows[0].object or rows[0].id
     if form not in FORMATS:
         raise RefusedError(400, f"{form[:20]!r} is no format; there are {', '.join(FORMATS)}")
@@ -93,7 +102,7 @@ async def stamp(portal: Portal, http: Request) -> Response:
 
 async def finder(portal: Portal, http: Request) -> Response:
     """Give a finder chart (PDF) of the newest alert of an object that has a stamp."""
-    rows, _ = await of_object(portal, http, await portal.visible(http))
+    rows, _ = await alerts_of_object(portal, http, await portal.visible(http))
     row, found = await run_in_threadpool(_stamped, portal, rows)
     name = in_order(list(found))[0]
     facts = [f"alert {row.id}, {row.as_json()['time'] or 'at an unknown time'}"]
@@ -133,8 +142,8 @@ async def search(portal: Portal, http: Request) -> Response:
 
 async def sky(portal: Portal, http: Request) -> Response:
     """Count alerts in HEALPix cells of ``?order=``, of the last ``?hours=``."""
-    topics = chosen(http, await portal.visible(http))
-    order = int(number(http, "order", ORDER, 0, 12))
+    topics = chosen_topics(http, await portal.visible(http))
+    order = int(number_param(http, "order", ORDER, 0, 12))
     rows = portal.recent.placed(topics, since_hours(http))
     cells = await run_in_threadpool(density, rows, order)
     return JSONResponse({"order": order, "scheme": "nested", "alerts": len(rows), "cells": cells})
@@ -142,7 +151,7 @@ async def sky(portal: Portal, http: Request) -> Response:
 
 async def sky_moc(portal: Portal, http: Request) -> Response:
     """Give the map (MOC) of where alerts came from, as ``?format=`` json or fits."""
-    topics = chosen(http, await portal.visible(http))
+    topics = chosen_topics(http, await portal.visible(http))
     found = await run_in_threadpool(moc, portal.recent.placed(topics, since_hours(http)))
     if http.query_params.get("format") == "fits":
         from io import BytesIO
@@ -155,13 +164,13 @@ async def sky_moc(portal: Portal, http: Request) -> Response:
 
 def since_hours(http: Request) -> float:
     """Return when ``?hours=`` ago was. [s since 1970]"""
-    return time.time() - 3600 * number(http, "hours", 24, 0, 24 * 365)
+    return time.time() - 3600 * number_param(http, "hours", 24, 0, 24 * 365)
 
 
 async def _record_id(portal: Portal, http: Request) -> RecordId:
     """Return topic, partition and offset of the path, if the user may read the topic."""
     topic, partition, offset = (http.path_params[name] for name in ("topic", "partition", "offset"))
-    await portal.may_see(http, topic)
+    await portal.require_visible(http, topic)
     if partition >= 1 << 31 or offset >= 1 << 63:
         raise RefusedError(404, "there is no such offset")
     return topic, partition, offset

@@ -21,7 +21,7 @@ from nightwire.filters.language import FilterError
 from nightwire.portal.account.sessions import LONGEST
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve import api, filters_api, my_filters, night, pages, sign_in
-from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.live import LiveStreams
 from nightwire.portal.serve.openapi import ENDPOINTS, document
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas import SchemaError, StampError
@@ -67,7 +67,9 @@ FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}"
 """Pages that take forms, by POST."""
 
 
-def application(portal: Portal, answered: Counter, streams: Streams, *, private: bool = False) -> Starlette:
+def application(
+    portal: Portal, answered: Counter, streams: LiveStreams, *, private: bool = False
+) -> Starlette:
     """Return the portal; *answered* counts its answers, by path and status.
 
     Its cookies are for TLS alone where the way here is *private*.

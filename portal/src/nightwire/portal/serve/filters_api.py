@@ -19,13 +19,13 @@ from nightwire.schemas.serving import RefusedError, login_of, object_of
 
 async def filters(portal: Portal, http: Request) -> Response:
     """List the owner's filters, as `nightwire filter list --json`."""
-    return _json(await portal.ask(await portal.owner(http), queries.list_filters))
+    return _json(await portal.query(await portal.owner(http), queries.list_filters))
 
 
 async def filter_of_name(portal: Portal, http: Request) -> Response:
     """Give one version of a filter."""
     version = whole_number(http.query_params.get("version"))
-    shown = await portal.ask(
+    shown = await portal.query(
         await portal.owner(http), queries.show_version, http.path_params["name"], version
     )
     return _json(shown.json())
@@ -33,19 +33,19 @@ async def filter_of_name(portal: Portal, http: Request) -> Response:
 
 async def filter_log(portal: Portal, http: Request) -> Response:
     """Give the log of a filter."""
-    return _json(await portal.ask(await portal.owner(http), queries.read_log, http.path_params["name"]))
+    return _json(await portal.query(await portal.owner(http), queries.read_log, http.path_params["name"]))
 
 
 async def filter_overflow(portal: Portal, http: Request) -> Response:
     """List the alerts that passed a filter and exceeded its cap."""
-    return _json(await portal.ask(await portal.owner(http), queries.overflow, http.path_params["name"]))
+    return _json(await portal.query(await portal.owner(http), queries.overflow, http.path_params["name"]))
 
 
 async def filter_names(portal: Portal, http: Request) -> Response:
     """List the attributes and fields of a survey's alerts."""
     await portal.owner(http)
     survey = http.query_params.get("survey", "")[:40]
-    found = await portal.wait_for(completions, portal.actions.where.schema_registry, survey)
+    found = await portal.run_slow(completions, portal.actions.where.schema_registry, survey)
     return _json([one._asdict() for one in found])
 
 
@@ -59,7 +59,7 @@ async def submit_filter(portal: Portal, http: Request) -> Response:
     """Submit a filter."""
     owner, body = await portal.owner(http), await json_body(http)
     draft = _draft(body)
-    return _answer(await portal.wait_for(portal.actions.submit, owner, http.path_params["name"], draft))
+    return _answer(await portal.run_slow(portal.actions.submit, owner, http.path_params["name"], draft))
 
 
 def _draft(body: dict[str, Any]) -> FilterDraft:
@@ -74,7 +74,7 @@ async def filter_comments(portal: Portal, http: Request) -> Response:
     whose = http.query_params.get("owner", owner.name)
     asked = (owner.bootstrap, whose, http.path_params["name"])
     try:
-        found = await portal.wait_for(owner.ask, read_comments, *asked)
+        found = await portal.run_slow(owner.ask, read_comments, *asked)
     except CommentError as error:
         raise RefusedError(403, str(error)) from error
     return _json([asdict(one) for one in found])
@@ -84,10 +84,10 @@ async def comment_filter(portal: Portal, http: Request) -> Response:
     """Comment on a filter, or take a comment back."""
     owner, body = await portal.owner(http), await json_body(http)
     if back := str(body.get("take_back") or ""):
-        await portal.wait_for(portal.actions.take_back, owner, back)
+        await portal.run_slow(portal.actions.take_back, owner, back)
     else:
         about = (http.query_params.get("owner", owner.name), http.path_params["name"])
-        await portal.wait_for(portal.actions.comment, owner, *about, str(body.get("text") or ""))
+        await portal.run_slow(portal.actions.comment, owner, *about, str(body.get("text") or ""))
     return await filter_comments(portal, http)
 
 
@@ -95,7 +95,7 @@ async def change_filter(portal: Portal, http: Request) -> Response:
     """Carry out one of `ACTIONS` on a filter."""
     owner, body, where = await portal.owner(http), await json_body(http), http.path_params
     change = (where["name"], where["action"], whole_number(body.get("version")), str(body.get("since") or ""))
-    return _answer(await portal.wait_for(portal.actions.change, owner, *change))
+    return _answer(await portal.run_slow(portal.actions.change, owner, *change))
 
 
 async def json_body(http: Request) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import NameError_
 
-PAGE = 100
+PAGE_SIZE = 100
 """Filters on a page."""
 SAMPLE, MAX_SAMPLE = 200, 500
 """Alerts on which a filter is tried: by default, and at most."""
@@ -40,9 +40,9 @@ async def mine(portal: Portal, http: Request) -> Response:
     """List the owner's filters."""
     owner = await portal.owner(http)
     wanted = http.query_params.get("q", "")[:40]
-    rows = [one for one in await portal.ask(owner, queries.list_filters) if wanted in one["name"]]
+    rows = [one for one in await portal.query(owner, queries.list_filters) if wanted in one["name"]]
     number = whole_number(http.query_params.get("page"))
-    page, pages = rows[number * PAGE : (number + 1) * PAGE], -(-len(rows) // PAGE)
+    page, pages = rows[number * PAGE_SIZE : (number + 1) * PAGE_SIZE], -(-len(rows) // PAGE_SIZE)
     found: dict[str, Any] = {
         "rows": page,
         "count": len(rows),
@@ -61,20 +61,20 @@ async def one(portal: Portal, http: Request) -> Response:
         form = await form_of(http)
         change = (form.get("action", ""), whole_number(form.get("version")), form.get("since", ""))
         if not await _change_comments(portal, owner, owner.name, name, form):
-            done = await portal.wait_for(portal.actions.change, owner, name, *change)
-    shown = await portal.ask(owner, queries.show_version, name, whole_number(asked.get("version")))
+            done = await portal.run_slow(portal.actions.change, owner, name, *change)
+    shown = await portal.query(owner, queries.show_version, name, whole_number(asked.get("version")))
     before = next((number for number in shown.versions if number < shown.version), shown.version)
-    against = await portal.ask(
+    against = await portal.query(
         owner, queries.show_version, name, whole_number(asked.get("against")) or before
     )
-    log = await portal.ask(owner, queries.read_log, name)
-    comments, unread = await _or_refusal(portal.ask(owner, read_comments, name))
+    log = await portal.query(owner, queries.read_log, name)
+    comments, unread = await _or_refusal(portal.query(owner, read_comments, name))
     values: dict[str, Any] = {
         "backfill": queries.backfill_status(log),
         "comments": comments,
         "unread": unread,
         "log": log,
-        "cut": await portal.ask(owner, queries.overflow, name),
+        "cut": await portal.query(owner, queries.overflow, name),
         "changes": [*queries.diff(against, shown)],
         "link": path("shared", portal.actions.sign_link(owner.name, name, shown.version)),
     }
@@ -92,9 +92,9 @@ async def _or_refusal(comments: Awaitable[list[Comment]]) -> tuple[list[Comment]
 async def _change_comments(portal: Portal, owner: Owner, whose: str, name: str, form: Form) -> bool:
     """Write or take back a comment by a form; return whether the form does either."""
     if form.get("action") == "comment":
-        await portal.wait_for(portal.actions.comment, owner, whose, name, form.get("text", ""))
+        await portal.run_slow(portal.actions.comment, owner, whose, name, form.get("text", ""))
     elif form.get("action") == "take-back":
-        await portal.wait_for(portal.actions.take_back, owner, form.get("comment", ""))
+        await portal.run_slow(portal.actions.take_back, owner, form.get("comment", ""))
     else:
         return False
     return True
@@ -122,7 +122,7 @@ async def _try_or_submit(portal: Portal, owner: Owner, form: Mapping[str, Any]) 
     draft = draft_of(form)
     try:
         if form.get("action") == "submit":
-            return 200, {"done": await portal.wait_for(portal.actions.submit, owner, form["name"], draft)}
+            return 200, {"done": await portal.run_slow(portal.actions.submit, owner, form["name"], draft)}
         return 200, {"tried": await run_trial(portal, owner, draft, form)}
     except (FilterError, NameError_) as error:
         return 422, {"reasons": getattr(error, "reasons", [str(error)])}
@@ -135,7 +135,7 @@ async def run_trial(
     last, night = whole_number(asked.get("last"), SAMPLE), bool(asked.get("last_night"))
     if not 1 <= last <= MAX_SAMPLE:
         raise RefusedError(400, f"a filter is tried on 1 to {MAX_SAMPLE} alerts")
-    return await portal.wait_for(partial(portal.actions.try_filter, of_last_night=night), owner, draft, last)
+    return await portal.run_slow(partial(portal.actions.try_filter, of_last_night=night), owner, draft, last)
 
 
 def draft_of(asked: Mapping[str, Any]) -> FilterDraft:
@@ -173,7 +173,7 @@ async def _initial_values(portal: Portal, owner: Owner, http: Request) -> dict[s
     """Return the editor's first values: those of a filter's version, or defaults."""
     asked, blank = http.query_params, dict.fromkeys(FIELDS, "")
     if name := asked.get("name"):
-        shown = await portal.ask(owner, queries.show_version, name, whole_number(asked.get("version")))
+        shown = await portal.query(owner, queries.show_version, name, whole_number(asked.get("version")))
         same = ("survey", "cap", "choice", "entry", "transform", "output", "behind")
         kept = {key: str(shown.record[key]) for key in same}
         kept |= {key: ", ".join(shown.record[key]) for key in ("drop", "means", "sources")}
@@ -186,7 +186,7 @@ async def _initial_values(portal: Portal, owner: Owner, http: Request) -> dict[s
 async def shared(portal: Portal, http: Request) -> Response:
     """Show the text of a signed link; or write or take back a comment on it."""
     portal.rate_limiter.check(http)
-    owner, name, version, text = await portal.wait_for(portal.actions.open_link, http.path_params["link"])
+    owner, name, version, text = await portal.run_slow(portal.actions.open_link, http.path_params["link"])
     if http.method == "POST":
         form = await form_of(http)
         await _change_comments(portal, await portal.owner(http), owner, name, form)
@@ -196,7 +196,7 @@ async def shared(portal: Portal, http: Request) -> Response:
         "token": form_token(http),
         "at": http.url.path,
     }
-    asked = portal.wait_for(read_comments, portal.actions.where.kafka, owner, name)
+    asked = portal.run_slow(read_comments, portal.actions.where.kafka, owner, name)
     values["comments"], values["unread"] = await _or_refusal(asked)
     return render(portal, "shared.html", owner=owner, name=name, version=version, text=text, **values)
 

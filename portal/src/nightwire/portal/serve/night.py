@@ -19,7 +19,7 @@ from nightwire.portal.model import VOEVENT, RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.serve.filters_api import json_body
 from nightwire.portal.serve.my_filters import whole_number
-from nightwire.portal.serve.pages import place_on_sky, render
+from nightwire.portal.serve.pages import localization, render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import ACCOUNTS, VOEVENTS, seen
@@ -86,7 +86,7 @@ async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> Se
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
     operator = Owner.of(login, portal.authorizer.access, portal.actions.where.kafka)
-    return await portal.wait_for(partial(portal.pipeline.replay, alike=alike), operator, number)
+    return await portal.run_slow(partial(portal.pipeline.replay, alike=alike), operator, number)
 
 
 async def _is_operator(portal: Portal, http: Request) -> bool:
@@ -116,7 +116,7 @@ def _picture(portal: Portal, posts: list[Post]) -> dict[str, str] | None:
     """Return where the newest event of a thread was that says so; None: none does."""
     told = next((one for one in reversed(posts) if one.position or one.skymap), None)
     rows = portal.recent.named(VOEVENT, told.ivorn, [VOEVENTS]) if told else []
-    return place_on_sky(portal, rows[0], told) if told and rows else None
+    return localization(portal, rows[0], told) if told and rows else None
 
 
 async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answers]:

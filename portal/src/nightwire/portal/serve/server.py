@@ -25,7 +25,7 @@ from nightwire.portal.model import RecentAlerts
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve.app import application
-from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.live import LiveStreams
 from nightwire.portal.serve.portal import Portal
 from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas.serving import run
@@ -77,7 +77,7 @@ def serve(settings: Settings) -> None:
     login = (own["sasl.username"], own.get("sasl.password", "")) if "sasl.username" in own else None
     past = settings.archive or where.archive
     records = Records(where, stamps, Archive(past, login) if past else None)
-    follower, streams = Follower(where, recent, stamps, settings.last), Streams()
+    follower, streams = Follower(where, recent, stamps, settings.last), LiveStreams()
     access = settings.access()
     authorizer = Authorizer(access, settings.public, settings.proxied or settings.local)
     actions = FilterActions(
@@ -108,7 +108,7 @@ def yield_to_the_stream() -> None:
 
 
 def doors(
-    settings: Settings, portal: Portal, collected: CollectorRegistry, streams: Streams
+    settings: Settings, portal: Portal, collected: CollectorRegistry, streams: LiveStreams
 ) -> list[uvicorn.Server]:
     """Return the servers: one for this machine, one for others where that is asked for."""
     answered = request_counter(collected, "nightwire_portal_requests_total")
@@ -142,7 +142,9 @@ def signing_secret(client: Mapping[str, str]) -> str:
     return sha256(f"links {client.get('sasl.password', '')}".encode()).hexdigest()
 
 
-def count(collected: CollectorRegistry, recent: RecentAlerts, follower: Follower, streams: Streams) -> None:
+def count(
+    collected: CollectorRegistry, recent: RecentAlerts, follower: Follower, streams: LiveStreams
+) -> None:
     """Let Prometheus see what is known, and what could not be read."""
     gauges = {
         "nightwire_portal_recent_alerts": ("Alerts that are found by id and place.", lambda: len(recent)),
