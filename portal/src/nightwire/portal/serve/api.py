@@ -1,4 +1,4 @@
-"""The API: what pages show, as JSON, files and pictures."""
+"""The API of the pages for everybody: JSON, files and pictures."""
 
 import time
 from collections.abc import Mapping
@@ -30,8 +30,8 @@ from nightwire.schemas import Stamp
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
-FOREVER = {"Cache-Control": "private, max-age=86400, immutable"}
-"""Of what lies at an offset, which nobody changes."""
+IMMUTABLE = {"Cache-Control": "private, max-age=86400, immutable"}
+"""Headers of what is made of one record, which never changes."""
 
 
 async def alerts(portal: Portal, http: Request) -> Response:
@@ -46,7 +46,7 @@ async def _alerts(portal: Portal, http: Request, visible: frozenset[str]) -> Res
 
 
 async def of_name(portal: Portal, http: Request) -> Response:
-    """Tell the recent alerts of an object, and its light curve."""
+    """Give the recent alerts of an object, and its light curve."""
     rows, away = await alerts_of_object(portal, http, visible := await portal.visible(http))
     curve, missing = await portal.curve(rows)
     return JSONResponse(
@@ -70,7 +70,7 @@ async def curve(portal: Portal, http: Request) -> Response:
     found, _ = await portal.curve(rows)
     media_type, make = FORMATS[form]
     body = await run_in_threadpool(make, found, name)
-    return Response(body, media_type=media_type, headers=_saved(f"{rows[0].survey}-{name}.{form}"))
+    return Response(body, media_type=media_type, headers=_attachment(f"{rows[0].survey}-{name}.{form}"))
 
 
 async def record(portal: Portal, http: Request) -> Response:
@@ -78,13 +78,13 @@ async def record(portal: Portal, http: Request) -> Response:
     record_id = await _record_id(portal, http)
     alert = await portal.alert(record_id)
     body = json_line(alert, with_bytes=http.query_params.get("bytes") == "base64")
-    return Response(body, media_type="application/json", headers=FOREVER)
+    return Response(body, media_type="application/json", headers=IMMUTABLE)
 
 
 async def stamps(portal: Portal, http: Request) -> Response:
     """Show the stamps of the alert at an offset beside each other, small."""
     record_id = await _record_id(portal, http)
-    return Response(await portal.strip(record_id), media_type="image/jpeg", headers=FOREVER)
+    return Response(await portal.strip(record_id), media_type="image/jpeg", headers=IMMUTABLE)
 
 
 async def stamp(portal: Portal, http: Request) -> Response:
@@ -94,10 +94,10 @@ async def stamp(portal: Portal, http: Request) -> Response:
     if raw is None:
         raise RefusedError(404, f"the alert has no stamp {name[:40]!r}")
     if http.query_params.get("format") == "fits":
-        file = _saved(f"{'-'.join(map(str, record_id))}-{name}.fits")
-        return Response(Stamp(name, raw).fits, media_type="image/fits", headers=FOREVER | file)
+        file = _attachment(f"{'-'.join(map(str, record_id))}-{name}.fits")
+        return Response(Stamp(name, raw).fits, media_type="image/fits", headers=IMMUTABLE | file)
     body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
-    return Response(body, media_type="image/png", headers=FOREVER)
+    return Response(body, media_type="image/png", headers=IMMUTABLE)
 
 
 async def finder(portal: Portal, http: Request) -> Response:
@@ -111,7 +111,9 @@ async def finder(portal: Portal, http: Request) -> Response:
         f"{row.survey} {row.object or row.id}"[:60], sexagesimal(row.ra, row.dec), "\n".join(facts)
     )
     body = await run_in_threadpool(finder_pdf, target, Stamp(name, found[name]))
-    return Response(body, media_type="application/pdf", headers=_saved(f"finder-{row.survey}-{row.id}.pdf"))
+    return Response(
+        body, media_type="application/pdf", headers=_attachment(f"finder-{row.survey}-{row.id}.pdf")
+    )
 
 
 def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]:
@@ -123,14 +125,14 @@ def _stamped(portal: Portal, rows: list[Row]) -> tuple[Row, Mapping[str, bytes]]
 
 
 async def skymap(portal: Portal, http: Request) -> Response:
-    """Tell the regions of the skymap that a VOEvent names; ``?format=png`` draws them."""
+    """Give the regions of a VOEvent's skymap; with ``?format=png`` drawn."""
     event = await portal.alert(await _record_id(portal, http))
     url = skymap_url(event.alert) if event.topic == VOEVENTS else ""
     if not url:
         raise RefusedError(404, "it names no skymap")
     found = portal.skymaps.get(url)
     if http.query_params.get("format") == "png":
-        return Response(found.png, media_type="image/png", headers=FOREVER)
+        return Response(found.png, media_type="image/png", headers=IMMUTABLE)
     return JSONResponse(found.as_json())
 
 
@@ -158,12 +160,12 @@ async def sky_moc(portal: Portal, http: Request) -> Response:
 
         file = BytesIO()
         await run_in_threadpool(lambda: found.serialize("fits").writeto(file))
-        return Response(file.getvalue(), media_type="application/fits", headers=_saved("moc.fits"))
+        return Response(file.getvalue(), media_type="application/fits", headers=_attachment("moc.fits"))
     return JSONResponse(found.serialize("json"))
 
 
 def since_hours(http: Request) -> float:
-    """Return when ``?hours=`` ago was. [s since 1970]"""
+    """Return the time ``?hours=`` ago. [s since 1970]"""
     return time.time() - 3600 * number_param(http, "hours", 24, 0, 24 * 365)
 
 
@@ -176,7 +178,7 @@ async def _record_id(portal: Portal, http: Request) -> RecordId:
     return topic, partition, offset
 
 
-def _saved(name: str) -> dict[str, str]:
-    """Return the header by which a browser saves a file, under a name that harms nobody."""
+def _attachment(name: str) -> dict[str, str]:
+    """Return the header by which browsers save a file, its name made of safe characters."""
     safe = "".join(one if one.isascii() and (one.isalnum() or one in ".-_") else "_" for one in name)
     return {"Content-Disposition": f'attachment; filename="{safe[-120:]}"'}

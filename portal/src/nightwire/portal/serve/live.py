@@ -16,7 +16,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from nightwire.portal.account.sessions import OPEN_LIST
+from nightwire.portal.account.sessions import LIVE_LIST
 from nightwire.portal.authorization import address_of
 from nightwire.portal.model import Row
 from nightwire.portal.records import MissingError
@@ -80,7 +80,7 @@ class LiveStreams:
         """Yield events; the user's rights are asked anew for each, so that none outlives."""
         self._open[source] = self._open.get(source, 0) + 1
         try:
-            setattr(http.state, OPEN_LIST, True)
+            setattr(http.state, LIVE_LIST, True)
             shown_trouble, idle, strips = "", 0, "strips" in http.query_params
             moment = INTERVAL * random.random()  # noqa: S311  (no secret)
             yield b"retry: 2000\n\n"

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from nightwire.filters.cli import Comment, CommentError, read_comments
 from nightwire.filters.language import FilterError
-from nightwire.portal.account import Form, form_of, form_token
+from nightwire.portal.account import Form, csrf_token, read_form
 from nightwire.portal.filters import FilterDraft, Owner, TrialReport, queries
 from nightwire.portal.model.formatting import path
 from nightwire.portal.serve.pages import render
@@ -58,7 +58,7 @@ async def one(portal: Portal, http: Request) -> Response:
     owner, name = await portal.owner(http), http.path_params["name"]
     done, asked = None, http.query_params
     if http.method == "POST":
-        form = await form_of(http)
+        form = await read_form(http)
         change = (form.get("action", ""), whole_number(form.get("version")), form.get("since", ""))
         if not await _change_comments(portal, owner, owner.name, name, form):
             done = await portal.run_slow(portal.actions.change, owner, name, *change)
@@ -108,7 +108,7 @@ async def write(portal: Portal, http: Request) -> Response:
     topics = sorted(topic for topic in portal.topics() if topic.startswith("alerts."))
     values["surveys"] = [topic.removeprefix("alerts.") for topic in topics]
     if http.method == "POST":
-        form = await form_of(http)
+        form = await read_form(http)
         values["asked"] = asked = dict.fromkeys(FIELDS, "") | form
         status, found = await _try_or_submit(portal, owner, {**asked, "targets": form.file})
         values |= found
@@ -188,12 +188,12 @@ async def shared(portal: Portal, http: Request) -> Response:
     portal.rate_limiter.check(http)
     owner, name, version, text = await portal.run_slow(portal.actions.open_link, http.path_params["link"])
     if http.method == "POST":
-        form = await form_of(http)
+        form = await read_form(http)
         await _change_comments(portal, await portal.owner(http), owner, name, form)
     login = portal.authorizer.login(http)
     values: dict[str, Any] = {
         "who": login.name if login else "",
-        "token": form_token(http),
+        "token": csrf_token(http),
         "at": http.url.path,
     }
     asked = portal.run_slow(read_comments, portal.actions.where.kafka, owner, name)
@@ -220,4 +220,4 @@ def _page(
 ) -> Response:
     """Render a page of an owner's, with the token of its forms."""
     verified = portal.authorizer.access.demanded
-    return render(portal, page, status, token=form_token(http), owner=owner.name, verified=verified, **values)
+    return render(portal, page, status, token=csrf_token(http), owner=owner.name, verified=verified, **values)
