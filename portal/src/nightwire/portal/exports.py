@@ -8,9 +8,9 @@ from nightwire.portal.model import CurvePoint, as_columns
 from nightwire.portal.model.curve import UNITS
 
 TEXTS = ("band", "kind", "alert")
-"""Columns of texts, which may be a stranger's."""
+"""Columns of texts, which may be strangers'."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet computes begins so."""
+"""First characters of a spreadsheet's formulas."""
 
 
 def _table(curve: Sequence[CurvePoint], name: str) -> Any:

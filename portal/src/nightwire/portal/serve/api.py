@@ -15,7 +15,7 @@ from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import RecordId, Row, density, moc
 from nightwire.portal.model.formatting import sexagesimal
 from nightwire.portal.model.sky import ORDER
-from nightwire.portal.pictures import Target, finder_pdf, in_order, picture
+from nightwire.portal.pictures import Target, finder_pdf, in_order, stamp_png
 from nightwire.portal.serve.portal import (
     EPOCHS,
     Portal,
@@ -96,7 +96,7 @@ async def stamp(portal: Portal, http: Request) -> Response:
     if http.query_params.get("format") == "fits":
         file = _attachment(f"{'-'.join(map(str, record_id))}-{name}.fits")
         return Response(Stamp(name, raw).fits, media_type="image/fits", headers=IMMUTABLE | file)
-    body = await run_in_threadpool(picture, name, raw, http.query_params.get("stretch", "asinh"))
+    body = await run_in_threadpool(stamp_png, name, raw, http.query_params.get("stretch", "asinh"))
     return Response(body, media_type="image/png", headers=IMMUTABLE)
 
 
