@@ -47,7 +47,7 @@ async def _alerts(portal: Portal, http: Request, visible: frozenset[str]) -> Res
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Give the recent alerts of an object, and its light curve."""
-    rows, away = await alerts_of_object(portal, http, visible := await portal.visible(http))
+    rows, archive_missing = await alerts_of_object(portal, http, visible := await portal.visible(http))
     curve, missing = await portal.curve(rows)
     return JSONResponse(
         {
@@ -56,7 +56,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
             "matches": await portal.crossmatched(rows[0]),
             "returned": classifications_json(portal, rows, visible),
             "curve": [asdict(one) for one in curve],
-            "missing": missing or away,
+            "missing": missing or archive_missing,
         }
     )
 

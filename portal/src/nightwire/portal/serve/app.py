@@ -58,10 +58,10 @@ PAGES: Mapping[str, Handler] = {
     "/api": pages.about_api,
     "/sign-in": sign_in.sign_in,
     "/sign-out": sign_in.sign_out,
-    "/filters": my_filters.mine,
-    "/filters/new": my_filters.write,
-    "/filters/of/{name}": my_filters.one,
-    "/shared/{link}": my_filters.shared,
+    "/filters": my_filters.filters_page,
+    "/filters/new": my_filters.editor,
+    "/filters/of/{name}": my_filters.filter_page,
+    "/shared/{link}": my_filters.shared_filter,
 }
 FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}", "/shared/{link}")
 """Pages with forms, sent by POST."""

@@ -24,11 +24,8 @@ async def filters(portal: Portal, http: Request) -> Response:
 
 async def filter_of_name(portal: Portal, http: Request) -> Response:
     """Give one version of a filter."""
-    version = whole_number(http.query_params.get("version"))
-    shown = await portal.query(
-        await portal.owner(http), queries.show_version, http.path_params["name"], version
-    )
-    return _json(shown.json())
+    wanted = http.path_params["name"], whole_number(http.query_params.get("version"))
+    return _json((await portal.query(await portal.owner(http), queries.show_version, *wanted)).json())
 
 
 async def filter_log(portal: Portal, http: Request) -> Response:

@@ -36,24 +36,19 @@ FIELDS = (*TEXTS, *LISTS, "name", "language", "cap", "choice", "lite", "last", "
 """Fields of the editor's form."""
 
 
-async def mine(portal: Portal, http: Request) -> Response:
+async def filters_page(portal: Portal, http: Request) -> Response:
     """List the owner's filters."""
     owner = await portal.owner(http)
     wanted = http.query_params.get("q", "")[:40]
     rows = [one for one in await portal.query(owner, queries.list_filters) if wanted in one["name"]]
     number = whole_number(http.query_params.get("page"))
-    page, pages = rows[number * PAGE_SIZE : (number + 1) * PAGE_SIZE], -(-len(rows) // PAGE_SIZE)
-    found: dict[str, Any] = {
-        "rows": page,
-        "count": len(rows),
-        "wanted": wanted,
-        "number": number,
-        "pages": pages,
-    }
-    return _page(portal, http, owner, "filters.html", **found)
+    return _page(
+        portal, http, owner, "filters.html", rows=rows[number * PAGE_SIZE : (number + 1) * PAGE_SIZE],
+        count=len(rows), wanted=wanted, number=number, pages=-(-len(rows) // PAGE_SIZE),
+    )  # fmt: skip
 
 
-async def one(portal: Portal, http: Request) -> Response:
+async def filter_page(portal: Portal, http: Request) -> Response:
     """Show a filter: statistics, text, versions and their diff, log, overflow; or change it."""
     owner, name = await portal.owner(http), http.path_params["name"]
     done, asked = None, http.query_params
@@ -64,9 +59,8 @@ async def one(portal: Portal, http: Request) -> Response:
             done = await portal.run_slow(portal.actions.change, owner, name, *change)
     shown = await portal.query(owner, queries.show_version, name, whole_number(asked.get("version")))
     before = next((number for number in shown.versions if number < shown.version), shown.version)
-    against = await portal.query(
-        owner, queries.show_version, name, whole_number(asked.get("against")) or before
-    )
+    number = whole_number(asked.get("against")) or before
+    against = await portal.query(owner, queries.show_version, name, number)
     log = await portal.query(owner, queries.read_log, name)
     comments, unread = await _or_refusal(portal.query(owner, read_comments, name))
     values: dict[str, Any] = {
@@ -100,7 +94,7 @@ async def _change_comments(portal: Portal, owner: Owner, whose: str, name: str, 
     return True
 
 
-async def write(portal: Portal, http: Request) -> Response:
+async def editor(portal: Portal, http: Request) -> Response:
     """Show the editor; or try, or submit, its filter."""
     owner, status = await portal.owner(http), 200
     values: dict[str, Any] = {"most": MAX_SAMPLE, "last": SAMPLE, "cap": CAP}
@@ -175,15 +169,15 @@ async def _initial_values(portal: Portal, owner: Owner, http: Request) -> dict[s
     if name := asked.get("name"):
         shown = await portal.query(owner, queries.show_version, name, whole_number(asked.get("version")))
         same = ("survey", "cap", "choice", "entry", "transform", "output", "behind")
-        kept = {key: str(shown.record[key]) for key in same}
-        kept |= {key: ", ".join(shown.record[key]) for key in ("drop", "means", "sources")}
+        recorded = {key: str(shown.record[key]) for key in same}
+        recorded |= {key: ", ".join(shown.record[key]) for key in ("drop", "means", "sources")}
         own = {"language": shown.language, "text": shown.record["source"], "name": name}
-        return {**blank, **kept, **own}
+        return {**blank, **recorded, **own}
     language = "sql" if asked.get("language") == "sql" else "python"
     return {**blank, "language": language, "text": INITIAL_TEXTS[language], "survey": asked.get("survey", "")}
 
 
-async def shared(portal: Portal, http: Request) -> Response:
+async def shared_filter(portal: Portal, http: Request) -> Response:
     """Show the text of a signed link; or write or take back a comment on it."""
     portal.rate_limiter.check(http)
     owner, name, version, text = await portal.run_slow(portal.actions.open_link, http.path_params["link"])
@@ -191,14 +185,12 @@ async def shared(portal: Portal, http: Request) -> Response:
         form = await read_form(http)
         await _change_comments(portal, await portal.owner(http), owner, name, form)
     login = portal.authorizer.login(http)
-    values: dict[str, Any] = {
-        "who": login.name if login else "",
-        "token": csrf_token(http),
-        "at": http.url.path,
-    }
-    asked = portal.run_slow(read_comments, portal.actions.where.kafka, owner, name)
-    values["comments"], values["unread"] = await _or_refusal(asked)
-    return render(portal, "shared.html", owner=owner, name=name, version=version, text=text, **values)
+    reading = portal.run_slow(read_comments, portal.actions.where.kafka, owner, name)
+    comments, unread = await _or_refusal(reading)
+    return render(
+        portal, "shared.html", owner=owner, name=name, version=version, text=text, comments=comments,
+        unread=unread, who=login.name if login else "", token=csrf_token(http), at=http.url.path,
+    )  # fmt: skip
 
 
 def whole_number(value: Any, default: int = 0) -> int:

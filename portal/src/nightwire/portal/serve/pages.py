@@ -18,7 +18,7 @@ from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import VOEVENT, Row, circle, density, formatting
-from nightwire.portal.model.rows import iso
+from nightwire.portal.model.rows import UNIX_EPOCH, iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
@@ -108,18 +108,15 @@ async def _live(portal: Portal, http: Request, visible: frozenset[str]) -> Respo
     filters = [topic for topic in visible if topic.startswith("filter.")]
     newest = max((row.number for row in rows), default=portal.recent.newest_number)
     more = rows[-1].number if len(rows) >= PAGE_SIZE else 0
-    choices: dict[str, Any] = {
-        "surveys": sorted(surveys),
-        "filters": sorted(filters),
-        "newest": newest,
-        "more": more,
-    }
-    return render(portal, "live.html", rows=rows, asked=asked, **choices)
+    return render(
+        portal, "live.html", rows=rows, asked=asked, surveys=sorted(surveys), filters=sorted(filters),
+        newest=newest, more=more,
+    )  # fmt: skip
 
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Show an object, or an alert without one."""
-    rows, away = await alerts_of_object(portal, http, visible := await portal.visible(http))
+    rows, missing = await alerts_of_object(portal, http, visible := await portal.visible(http))
     wanted = http.query_params.get("alert", rows[0].id)
     shown = next((row for row in rows if row.id == wanted), rows[0])
     stretch = http.query_params.get("stretch", STRETCHES[0])
@@ -127,7 +124,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "shown": shown,
         "rows": rows,
         "name": shown.object or shown.id,
-        "place": formatting.sexagesimal(shown.ra, shown.dec).split("\n"),
+        "position": formatting.sexagesimal(shown.ra, shown.dec).split("\n"),
         "galactic": formatting.galactic(shown.ra, shown.dec),
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
@@ -139,7 +136,7 @@ async def of_name(portal: Portal, http: Request) -> Response:
     }
     try:
         alert = await portal.alert(shown.record_id)
-        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
+        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": missing}
         values["event"] = _event(portal, shown, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
         values |= {"record": "", "stamps": [], "missing": str(error), "event": None}
@@ -203,14 +200,10 @@ async def _sky(portal: Portal, http: Request, visible: frozenset[str]) -> Respon
     hours = http.query_params.get("hours") or "24"
     rows = portal.recent.placed(topics, since_hours(http))
     cells = await run_in_threadpool(_cells, rows)
-    total = {
-        "alerts": len(rows),
-        "count": len(cells),
-        "most": max((one["count"] for one in cells), default=0),
-    }
     return render(
-        portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + 40_587), **total
-    )
+        portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + UNIX_EPOCH),
+        alerts=len(rows), count=len(cells), most=max((one["count"] for one in cells), default=0),
+    )  # fmt: skip
 
 
 def _cells(rows: list[Row]) -> list[dict[str, Any]]:
@@ -230,13 +223,10 @@ def _cell_points(cell: int) -> str:
 
 
 async def sky_view(portal: Portal, http: Request) -> Response:
-    """Show a place on the sky by Aladin Lite, where that is bundled, else on the map."""
+    """Show a position on the sky by Aladin Lite, where that is bundled, else on the map."""
     await portal.visible(http)
-    ra, dec, field = (
-        number_param(http, "ra", 0, 0, 360),
-        number_param(http, "dec", 0, -90, 90),
-        number_param(http, "fov", 180, 0.001, 360),
-    )
+    ra, dec = number_param(http, "ra", 0, 0, 360), number_param(http, "dec", 0, -90, 90)
+    field = number_param(http, "fov", 180, 0.001, 360)
     tiles = "tiles" in http.query_params
     page = render(
         portal, "view.html", ra=ra, dec=dec, field=field, tiles=tiles, bundled=ALADIN.is_file(),

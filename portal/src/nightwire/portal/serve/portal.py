@@ -202,9 +202,9 @@ async def alerts_of_object(portal: Portal, http: Request, visible: frozenset[str
         RefusedError: 404: there is none; 503: the archive, which may have some, is unavailable.
     """
     survey, name = http.path_params["survey"], http.path_params["name"]
-    kept, missing = await run_in_threadpool(_from_archive, portal.records, survey, name, visible)
+    archived, missing = await run_in_threadpool(_from_archive, portal.records, survey, name, visible)
     recent = portal.recent.named(survey, name, visible)
-    rows = sorted({row.id: row for row in (*kept, *recent)}.values(), key=lambda row: -(row.mjd or 0.0))
+    rows = sorted({row.id: row for row in (*archived, *recent)}.values(), key=lambda row: -(row.mjd or 0.0))
     if not rows and missing:
         raise RefusedError(503, f"{survey} {name[:100]} is not among the recent alerts, and {missing}")
     if not rows:
@@ -241,16 +241,13 @@ class SearchResult:
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as JSON."""
-        position = None if self.position is None else {"ra": self.position.ra, "dec": self.position.dec}
         near = [{"distance": distance, **row.as_json()} for distance, row in self.near]
         named = [row.as_json() for row in self.named]
         return {
+            **vars(self),
             "named": named,
-            "topics": self.topics,
-            "position": position,
-            "radius": self.radius,
+            "position": self.position and asdict(self.position),
             "near": near,
-            "missing": self.missing,
         }
 
 
@@ -269,11 +266,10 @@ def find(portal: Portal, http: Request, visible: frozenset[str]) -> SearchResult
     if position is not None:
         near, missing = _near(portal, position, radius, own)
     elif word and not named:
-        kept = [
-            _from_archive(portal.records, topic.removeprefix("alerts."), asked.text, visible) for topic in own
-        ]
-        named = [rows[0] for rows, _ in kept if rows]
-        missing = next((why for _, why in kept if why), "")
+        surveys = (topic.removeprefix("alerts.") for topic in own)
+        archived = [_from_archive(portal.records, one, asked.text, visible) for one in surveys]
+        named = [rows[0] for rows, _ in archived if rows]
+        missing = next((why for _, why in archived if why), "")
     return SearchResult(named, topics, position, radius, near, missing)
 
 
@@ -287,17 +283,15 @@ def _near(
 ) -> tuple[list[tuple[float, Row]], str]:
     """Return recent and archived alerts around *position*, and why some may be missing."""
     recent = portal.recent.near(position.ra, position.dec, radius, topics, MAX_ROWS)
-    archive, kept = portal.records.archive, list[Row]()
-    surveys = [topic.removeprefix("alerts.") for topic in topics - {VOEVENTS}] if archive else []
-    missing = ""
+    archive, archived, missing = portal.records.archive, list[Row](), ""
+    surveys = [topic.removeprefix("alerts.") for topic in topics - {VOEVENTS}]
+    circle = position.ra, position.dec, radius
     try:
-        kept = [
-            row for one in surveys if archive for row in archive.near(one, position.ra, position.dec, radius)
-        ]
+        archived = [row for one in surveys if archive for row in archive.near(one, *circle)]
     except ArchiveUnavailableError as error:
         missing = str(error)
     known = {(row.survey, row.id) for _, row in recent}
-    others = [row for row in kept if (row.survey, row.id) not in known]
+    others = [row for row in archived if (row.survey, row.id) not in known]
     distances = separation(position.ra, position.dec, positions(others)).tolist()
     found = sorted([*recent, *zip(distances, others, strict=True)], key=lambda one: one[0])
     return found[:MAX_ROWS], missing
