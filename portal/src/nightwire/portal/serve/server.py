@@ -33,7 +33,7 @@ from nightwire.schemas.serving import run
 log = logging.getLogger("nightwire.portal")
 
 NICENESS = 10
-"""Added to the process's niceness, for the CPU is first for those who carry the stream."""
+"""Added to the process's niceness: those who carry the stream get the CPU first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,5 @@
 """Signing in and out."""
 
-from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -62,12 +61,7 @@ def _login(form: dict[str, str], *, demanded: bool) -> Login | Token:
 def _form(
     portal: Portal, http: Request, to: str, why: str = "", status: int = 200, name: str = ""
 ) -> Response:
-    if status == 401:  # 401 would make browsers ask for basic authentication
-        status = 403
-    values: dict[str, Any] = {
-        "to": to,
-        "why": why,
-        "name": name,
-        "demanded": portal.authorizer.access.demanded,
-    }
-    return render(portal, "sign-in.html", status, token=csrf_token(http), **values)
+    return render(
+        portal, "sign-in.html", 403 if status == 401 else status,  # 401: browsers would ask by themselves
+        token=csrf_token(http), to=to, why=why, name=name, demanded=portal.authorizer.access.demanded,
+    )  # fmt: skip
