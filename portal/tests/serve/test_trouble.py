@@ -94,15 +94,17 @@ def test_the_addresses_of_one_network_share_their_live_lists() -> None:
     streams, portal = LiveStreams(), portal_of(RecentAlerts(100))
 
     async def listen(*clients: str) -> None:
-        opened = [(await streams.answer(portal, asked(client=one))).body_iterator for one in clients]
-        for events in opened:
-            await anext(aiter(events))
+        answers = [await streams.answer(portal, asked(client=one)) for one in clients]  # all at once
+        opened = [aiter(one.body_iterator) for one in answers]
+        heard = [str(await anext(events)) for events in opened]
+        assert ["close one" in one for one in heard] == [False] * MAX_PER_SOURCE + [True]
+        assert not [event async for event in opened[-1]]
         with pytest.raises(RefusedError, match="close one"):
             await streams.answer(portal, asked(client="2001:db8::ffff"))
         assert (await streams.answer(portal, asked(client="2001:db8:0:1::1"))).status_code == 200
         assert streams.count == MAX_PER_SOURCE
 
-    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MAX_PER_SOURCE))))
+    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MAX_PER_SOURCE + 1))))
 
 
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(

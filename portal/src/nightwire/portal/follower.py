@@ -79,11 +79,10 @@ class Follower:
             except (KafkaException, TopicError, GroupError, MendableError) as error:
                 log.warning("reading begins anew: %s", error)
                 self.trouble = str(error)
-                self._stop.wait(self._backoff.next())
             except Exception as error:  # whatever it is: pages show it, and reading goes on
                 log.exception("reading begins anew")
                 self.trouble = f"{type(error).__name__}: {error}"
-                self._stop.wait(self._backoff.next())
+            self._stop.wait(self._backoff.next())
 
     def _read(self) -> None:
         self._recent.expect_repeats()

@@ -6,7 +6,7 @@ Its sources are those of the commands: Kafka, the directory's process, gateways'
 import json
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import Any
@@ -181,11 +181,8 @@ class PipelineStatus:
         return ask_directory(self._where, "GET", "/graph.json").json()
 
     def _gateways(self) -> list[dict[str, Any]]:
-        return list(self._statuses())
-
-    def _statuses(self) -> Iterator[dict[str, Any]]:
-        """Yield the status page of each gateway of this site."""
+        """Return the status page of each gateway of this site."""
         sql = GATEWAYS.format(site_name().replace("'", "''"))
-        for row in ask_directory(self._where, "POST", "/query", json={"sql": sql}).json():
-            page = json.loads(row["endpoints"])["metrics"]
-            yield request("GET", f"http://{page}/status.json").json()
+        rows = ask_directory(self._where, "POST", "/query", json={"sql": sql}).json()
+        pages = [json.loads(row["endpoints"])["metrics"] for row in rows]
+        return [request("GET", f"http://{page}/status.json").json() for page in pages]

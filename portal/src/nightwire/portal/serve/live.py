@@ -66,13 +66,17 @@ class LiveStreams:
         """
         await portal.visible(http)
         source = source_of(address_of(http))
-        if self.count >= MAX_OPEN or self._open.get(source, 0) >= MAX_PER_SOURCE:
-            raise RefusedError(429, "too many live lists are open; close one")
+        self._check(source, 1)
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
         start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
         most = int(number_param(http, "most", MAX_ROWS, 1, 100))
         events = self._events(portal, http, source, min(start, portal.recent.newest_number), most)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+    def _check(self, source: str, more: int) -> None:
+        """Refuse *more* streams of *source* where too many are open."""
+        if self.count + more > MAX_OPEN or self._open.get(source, 0) + more > MAX_PER_SOURCE:
+            raise RefusedError(429, "too many live lists are open; close one")
 
     async def _events(
         self, portal: Portal, http: Request, source: str, number: int, most: int
@@ -80,6 +84,7 @@ class LiveStreams:
         """Yield events; the user's rights are asked anew for each, so that none outlives."""
         self._open[source] = self._open.get(source, 0) + 1
         try:
+            self._check(source, 0)  # several may have come before one was counted
             setattr(http.state, LIVE_LIST, True)
             shown_trouble, idle, strips = "", 0, "strips" in http.query_params
             moment = INTERVAL * random.random()  # noqa: S311  (no secret)

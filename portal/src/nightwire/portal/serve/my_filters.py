@@ -184,9 +184,8 @@ async def shared_filter(portal: Portal, http: Request) -> Response:
     if http.method == "POST":
         form = await read_form(http)
         await _change_comments(portal, await portal.owner(http), owner, name, form)
-    login = portal.authorizer.login(http)
-    reading = portal.run_slow(read_comments, portal.actions.where.kafka, owner, name)
-    comments, unread = await _or_refusal(reading)
+    login, kafka = portal.authorizer.login(http), portal.actions.where.kafka
+    comments, unread = await _or_refusal(portal.run_slow(read_comments, kafka, owner, name))
     return render(
         portal, "shared.html", owner=owner, name=name, version=version, text=text, comments=comments,
         unread=unread, who=login.name if login else "", token=csrf_token(http), at=http.url.path,
