@@ -191,8 +191,9 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
         assert http.post("/api/filters/try", json=near).json()["passed"] == 1
 
 
+@pytest.mark.chromium
 def test_a_thousand_filters_are_listed_by_the_hundred(
-    site: Site, ann: httpx.Client, bob: httpx.Client
+    site: Site, browser: Browser, ann: httpx.Client, bob: httpx.Client
 ) -> None:
     kept = {m.key(): m.value() for m in read_to_end(site.guarded.bootstrap, ["filters"])}
     version, pointer = (records.FILTER.decode(kept[key] or b"") for key in (b"ann/bright/1", b"ann/bright"))
@@ -208,6 +209,24 @@ def test_a_thousand_filters_are_listed_by_the_hundred(
     assert 'href="/filters/of/f199"' in bob.get("/filters?page=1").text
     assert "1 filter<" in bob.get("/filters?q=f777").text
     assert "f001" not in ann.get("/filters").text
+    browser.tell("Network.clearBrowserCookies")
+    enter(site, browser, "bob")
+    for width, height in ((1280, 800), (390, 844)):
+        browser.resize(width, height)
+        assert browser.evaluate("document.querySelectorAll('tbody tr').length") == 100
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    browser.tell("Network.clearBrowserCookies")
+
+
+@pytest.mark.chromium
+def test_a_wrong_password_is_told_where_it_was_written(site: Site, browser: Browser) -> None:
+    browser.tell("Network.clearBrowserCookies")
+    browser.visit(f"{site.served.url}/filters", width=390, height=844)
+    follow(browser, "location.pathname === '/sign-in' && document.readyState === 'complete'")
+    send_login(browser, "bob", "a guess")
+    follow(browser, "document.querySelector('.warning')?.textContent.includes('is wrong')")
+    assert browser.evaluate("document.querySelector('[name=name]').value") == "bob"
+    assert browser.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_a_watchlist_comes_as_a_file_and_what_is_wrong_with_it_is_told_by_its_line(ann: httpx.Client) -> None:
@@ -525,10 +544,15 @@ def enter(site: Site, browser: Browser, name: str = "ann") -> None:
         browser, "['/filters', '/sign-in'].includes(location.pathname) && document.readyState === 'complete'"
     )
     if browser.evaluate("location.pathname") == "/sign-in":
-        for field, text in (("name", name), ("password", PASSWORDS[name])):
-            browser.evaluate(f"document.querySelector('[name={field}]').value = {json.dumps(text)}")
-        browser.evaluate("document.querySelector('form.card button').click()")
+        send_login(browser, name, PASSWORDS[name])
         follow(browser, "location.pathname === '/filters' && document.readyState === 'complete'")
+
+
+def send_login(browser: Browser, name: str, password: str) -> None:
+    """Fill in the page that asks who is there, and send it."""
+    for field, text in (("name", name), ("password", password)):
+        browser.evaluate(f"document.querySelector('[name={field}]').value = {json.dumps(text)}")
+    browser.evaluate("document.querySelector('form.card button').click()")
 
 
 def write(browser: Browser, text: str) -> None:

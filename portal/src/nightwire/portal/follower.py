@@ -77,8 +77,9 @@ class Follower:
             try:
                 self._read()
             except (KafkaException, TopicError, GroupError, MendableError) as error:
-                log.warning("reading begins anew: %s", error)
-                self.trouble = str(error)
+                known = error.args[0].str() if isinstance(error, KafkaException) else error
+                self.trouble = f"{known}; trying again"
+                log.warning("reading begins anew: %s", known)
             except Exception as error:  # whatever it is: pages show it, and reading goes on
                 log.exception("reading begins anew")
                 self.trouble = f"{type(error).__name__}: {error}"

@@ -129,7 +129,8 @@ async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Req
         response = await handler(portal, http)
     except tuple(STATUS) as error:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
-        response = _refusal(portal, http, getattr(error, "status", status), str(error))
+        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        response = _refusal(portal, http, getattr(error, "status", status), why)
     response.headers.setdefault("Cache-Control", "no-store")
     counter.labels(path, str(response.status_code)).inc()
     return response

@@ -88,11 +88,11 @@ function draw() {
 }
 
 function fillTable() {
-  const body = document.querySelector("#numbers tbody"), text = (value, digits) => value === null ? "" : value.toFixed(digits);
+  const heads = document.querySelectorAll("#numbers th"), body = document.querySelector("#numbers tbody"), text = (value, digits) => value === null ? "" : value.toFixed(digits);
   body.replaceChildren(...points.map(one => {
     const row = document.createElement("tr");
     const cells = [text(one.mjd, 6), new Date(unix(one.mjd) * 1e3).toISOString().slice(0, 19), one.band, one.kind, text(one.flux, 1), text(one.flux_error, 1), text(one.magnitude, 3), text(one.limit, 2)];
-    for (const cell of cells) row.insertCell().textContent = cell;
+    cells.forEach((cell, at) => { const made = row.insertCell(); made.textContent = cell; made.dataset.of = heads[at].textContent; });
     return row;
   }));
 }

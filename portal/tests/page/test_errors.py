@@ -1,0 +1,60 @@
+"""What a person is told in Chromium where something is away: nothing yet, no Kafka, no archive."""
+
+import pytest
+from confluent_kafka import Producer
+
+from directory.tests.page.browser import Browser
+from portal.tests.looks import AXE, complaints, serious
+from portal.tests.sample import Served, serving
+
+pytestmark = pytest.mark.chromium
+
+SIZES = (1280, 800), (390, 844)
+AWAY = "http://127.0.0.1:1"
+
+
+def mock_kafka() -> tuple[Producer, str]:
+    """Return the owner of a mock cluster, which ends with it, and the address of that."""
+    owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    (broker,) = owner.list_topics(timeout=5).brokers.values()
+    return owner, f"{broker.host}:{broker.port}"
+
+
+def shown(browser: Browser, served: Served, path: str, says: str) -> None:
+    """Wait until a page says *says* where it is seen, on a desk and on a phone, without a fault."""
+    seen = f"[...document.querySelectorAll('.empty, .warning, #trouble, #said')].filter(it => !it.hidden \
+        && it.getClientRects().length).some(it => it.textContent.includes({says!r}))"
+    for width, height in SIZES:
+        browser.visit("about:blank")
+        browser.events.clear()
+        browser.visit(served.url + path, width=width, height=height)
+        browser.wait(f"document.readyState === 'complete' && location.href !== 'about:blank' && {seen}")
+        assert browser.evaluate("document.documentElement.scrollWidth") <= width
+        # an answer that is a refusal is told in the console too
+        assert [one for one in complaints(browser) if "the server responded with a status" not in one] == []
+        assert not AXE.is_file() or serious(browser) == []
+
+
+def test_before_anything_came_in_pages_say_so(browser: Browser) -> None:
+    owner, bootstrap = mock_kafka()
+    with serving(bootstrap) as one:
+        shown(browser, one, "/", "No alerts yet")
+        shown(browser, one, "/find?q=ZTF18abcdef", "Nothing of that name")
+    del owner
+
+
+def test_while_kafka_is_away_pages_say_so(browser: Browser) -> None:
+    owner, bootstrap = mock_kafka()
+    with serving(bootstrap) as one:
+        del owner
+        one.until(lambda: one.follower.trouble, "Kafka is missed")
+        for path in ("/", "/night"):
+            shown(browser, one, path, "Kafka")
+
+
+def test_an_archive_that_is_away_is_named(browser: Browser, bootstrap: str, served: Served) -> None:
+    with serving(bootstrap, archive=AWAY) as one:
+        one.until(lambda: len(one.portal.recent) == len(served.portal.recent), "the night is read")
+        shown(browser, one, "/object/sim/424242", "the archive does not answer")
+        shown(browser, one, "/object/sim/1001", "the archive does not answer")
+        shown(browser, one, "/find?q=424242", "the archive does not answer")
