@@ -20,15 +20,15 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
 from nightwire.portal.archive import Archive
+from nightwire.portal.authorization import Authorizer, RateLimiter
 from nightwire.portal.filters import FilterActions
-from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate, RateLimit
-from nightwire.portal.model import Recent
-from nightwire.portal.night import Night
+from nightwire.portal.follower import Follower
+from nightwire.portal.model import RecentAlerts
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import Records, StampCache
 from nightwire.portal.serve import Portal, application
-from nightwire.portal.serve.live import Streams
-from nightwire.portal.skymaps import Skymaps
+from nightwire.portal.serve.live import LiveStreams
+from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
@@ -143,12 +143,12 @@ def serving(
     access: KafkaAccess | None = None,
     public: bool = False,
     registry: str | None = None,
-    limit: RateLimit | None = None,
+    limit: RateLimiter | None = None,
     port: int = 0,
     archive: str = "",
     directory: str = "",
     catalogues: CatalogueStore | None = None,
-    skymaps: Skymaps | None = None,
+    skymaps: SkymapCache | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
     where, stamps, port = (
@@ -156,15 +156,19 @@ def serving(
         StampCache(),
         port or free_port(),
     )
-    recent, kept = Recent(1000), Records(where, stamps, Archive(archive) if archive else None)
+    recent, kept = RecentAlerts(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
-    gate = Gate(access or KafkaAccess({}), public)
-    actions = FilterActions(where, gate.access, "secret")
+    authorizer = Authorizer(access or KafkaAccess({}), public)
+    actions = FilterActions(where, authorizer.access, "secret")
     portal = Portal(
-        recent, kept, gate, lambda: follower.topics, lambda: follower.trouble, "test", actions,
-        limit or RateLimit(), night=Night(where), catalogues=catalogues, skymaps=skymaps or Skymaps(),
+        recent, kept, authorizer, lambda: follower.topics, lambda: follower.trouble, "test", actions,
+        limit or RateLimiter(), pipeline=PipelineStatus(where), catalogues=catalogues,
+        skymaps=skymaps or SkymapCache(),
     )  # fmt: skip
-    answered, streams = Counter("answered", "", ["path", "status"], registry=CollectorRegistry()), Streams()
+    answered, streams = (
+        Counter("answered", "", ["path", "status"], registry=CollectorRegistry()),
+        LiveStreams(),
+    )
     server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
     streams.ending = lambda: server.should_exit
     thread = Thread(target=server.run, daemon=True)

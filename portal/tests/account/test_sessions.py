@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from nightwire.portal.account import Sessions, check_token, form_of, form_token, local
-from nightwire.portal.account.sessions import LONGEST, OPEN_LIST, SILENCE
+from nightwire.portal.account import Sessions, check_csrf_token, csrf_token, local_path, read_form
+from nightwire.portal.account.sessions import IDLE_TIMEOUT, LIVE_LIST, MAX_LIFETIME
 from nightwire.schemas.serving import Login, RefusedError, Token
 
 ANN = Login("ann", "secret")
@@ -29,17 +29,17 @@ def test_a_session_ends_after_a_silence_and_at_the_latest_after_a_night() -> Non
     now = [1000.0]
     sessions, http = Sessions(lambda: now[0]), asked()
     sessions.begin(http, ANN)
-    for _ in range(int(LONGEST / SILENCE * 2) - 1):
-        now[0] += SILENCE / 2
+    for _ in range(int(MAX_LIFETIME / IDLE_TIMEOUT * 2) - 1):
+        now[0] += IDLE_TIMEOUT / 2
         found = sessions.of(http)
         assert found is not None
         assert found.login == ANN
-    now[0] += SILENCE / 2
+    now[0] += IDLE_TIMEOUT / 2
     assert sessions.of(http) is None
     sessions.begin(http, ANN)
-    now[0] += SILENCE
+    now[0] += IDLE_TIMEOUT
     assert sessions.of(asked()) is None  # whoever asks next, nobody's password is kept
-    assert not sessions._known
+    assert not sessions._sessions
     assert sessions.of(http) is None
 
 
@@ -48,10 +48,10 @@ def test_an_open_list_keeps_no_session_alive() -> None:
     sessions = Sessions(lambda: now[0])
     sessions.begin(http, ANN)
     listening = asked(http.session)
-    setattr(listening.state, OPEN_LIST, True)
-    now[0] += SILENCE / 2
+    setattr(listening.state, LIVE_LIST, True)
+    now[0] += IDLE_TIMEOUT / 2
     assert sessions.of(listening) is not None
-    now[0] += SILENCE / 2
+    now[0] += IDLE_TIMEOUT / 2
     assert sessions.of(listening) is None
 
 
@@ -80,24 +80,24 @@ def test_the_cookie_holds_a_number_that_is_new_at_each_sign_in_and_no_secret() -
 @pytest.mark.parametrize("given", ["", "another", "\udcff", "ä"])
 def test_a_form_without_the_browsers_token_is_refused(given: str) -> None:
     http = asked()
-    assert form_token(http) == form_token(http)
-    check_token(http, form_token(http))
+    assert csrf_token(http) == csrf_token(http)
+    check_csrf_token(http, csrf_token(http))
     with pytest.raises(RefusedError, match="load the page anew"):
-        check_token(http, given)
+        check_csrf_token(http, given)
     with pytest.raises(RefusedError, match="load the page anew"):
-        check_token(asked(), given)
+        check_csrf_token(asked(), given)
 
 
 def test_a_form_is_read_as_a_browser_sends_it() -> None:
     body = b"token=t&text=one%0D%0Atwo+%C3%A9&name="
-    assert asyncio.run(form_of(asked({"token": "t"}, body))) == {
+    assert asyncio.run(read_form(asked({"token": "t"}, body))) == {
         "token": "t",
         "text": "one\ntwo é",
         "name": "",
     }
     for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
         with pytest.raises(RefusedError):
-            asyncio.run(form_of(asked({"token": "t"}, wrong)))
+            asyncio.run(read_form(asked({"token": "t"}, wrong)))
 
 
 def test_a_file_comes_as_it_is() -> None:
@@ -106,11 +106,11 @@ def test_a_file_comes_as_it_is() -> None:
     fields += b'--b\r\nContent-Disposition: form-data; name="text"\r\n\r\n\xc3\xa9\r\nx\r\n'
     head = b'--b\r\nContent-Disposition: form-data; name="targets"; filename="a.fits"\r\n\r\n'
     kind, whole = "multipart/form-data; boundary=b", file.replace(b"--b", b"--c")
-    form = asyncio.run(form_of(asked({"token": "t"}, fields + head + whole + b"\r\n--b--\r\n", kind)))
+    form = asyncio.run(read_form(asked({"token": "t"}, fields + head + whole + b"\r\n--b--\r\n", kind)))
     assert (form["text"], form.file) == ("é\nx", ("a.fits", whole))
     for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--"):
         with pytest.raises(RefusedError):
-            asyncio.run(form_of(asked({"token": "t"}, wrong, kind)))
+            asyncio.run(read_form(asked({"token": "t"}, wrong, kind)))
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_a_file_comes_as_it_is() -> None:
     ],
 )
 def test_after_the_sign_in_one_stays_here(address: str, found: str) -> None:
-    assert local(address) == found
+    assert local_path(address) == found

@@ -72,7 +72,7 @@ def test_a_wrong_password_is_told_and_after_ten_one_waits(site: Site) -> None:
             assert sign_in(http, f"nobody-{number}", "a guess").status_code == 403
         assert sign_in(http, "ann", PASSWORDS["ann"]).status_code == 429
         assert http.get("/api/filters", auth=("ann", "another guess")).status_code == 429
-    site.served.portal.gate.tries.__init__()  # type: ignore[misc]  # the other tests do not wait
+    site.served.portal.authorizer.tries.__init__()  # type: ignore[misc]  # the other tests do not wait
 
 
 def test_the_cookie_tells_nobody_anything(site: Site) -> None:
@@ -87,7 +87,7 @@ def test_the_cookie_tells_nobody_anything(site: Site) -> None:
 def test_a_session_that_ended_is_asked_to_sign_in_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     with site.browsing("ann") as http:
         later = time.monotonic() + 3601
-        monkeypatch.setattr(site.served.portal.gate.sessions, "_clock", lambda: later)
+        monkeypatch.setattr(site.served.portal.authorizer.sessions, "_clock", lambda: later)
         page = http.get("/filters/of/bright")
     assert page.url == f"{site.served.url}/sign-in?next=/filters/of/bright"
 

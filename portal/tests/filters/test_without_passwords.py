@@ -17,7 +17,7 @@ from nightwire.core.presence import ask_directory
 from nightwire.core.runtime import Endpoints
 from nightwire.filters.cli.notify import flow_text
 from nightwire.portal.filters import FilterActions, Owner
-from nightwire.portal.filters.names import fields, names
+from nightwire.portal.filters.completion import completions, fields
 from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 from portal.tests.filters.conftest import sign_in
@@ -37,7 +37,7 @@ def test_owners_say_their_name_and_are_told_that_nobody_verifies_it(served: Serv
 def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
     from starlette.requests import Request
 
-    from nightwire.portal.gate import Gate
+    from nightwire.portal.authorization import Authorizer
 
     scope = {
         "type": "http",
@@ -48,22 +48,22 @@ def test_a_password_comes_by_tls_or_from_this_machine(served: Served) -> None:
         "query_string": b"",
     }
     far = Request({**scope, "scheme": "http", "client": ("192.0.2.1", 1)})
-    gate = Gate(KafkaAccess({"sasl.username": "portal"}))
+    authorizer = Authorizer(KafkaAccess({"sasl.username": "portal"}))
     with pytest.raises(RefusedError, match="unencrypted"):
-        gate.private(far)
-    gate.private(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
-    gate.private(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
-    Gate(gate.access, proxied=True).private(far)
+        authorizer.require_encryption(far)
+    authorizer.require_encryption(Request({**scope, "scheme": "https", "client": ("192.0.2.1", 1)}))
+    authorizer.require_encryption(Request({**scope, "scheme": "http", "client": ("127.0.0.1", 1)}))
+    Authorizer(authorizer.access, proxied=True).require_encryption(far)
 
 
 def test_an_owner_tries_one_filter_at_a_time() -> None:
     actions = FilterActions(Endpoints("127.0.0.1:1"), KafkaAccess({}), "secret")
-    with actions._turn("ann"):
-        with pytest.raises(RefusedError, match="a filter of yours"), actions._turn("ann"):
+    with actions._trial_slot("ann"):
+        with pytest.raises(RefusedError, match="a filter of yours"), actions._trial_slot("ann"):
             pass
-        with actions._turn("bob"):
+        with actions._trial_slot("bob"):
             pass
-    with actions._turn("ann"):
+    with actions._trial_slot("ann"):
         pass
 
 
@@ -103,8 +103,8 @@ def test_what_is_asked_apart_dies_with_who_asks(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "says")
     waiting = f"import time\nout = open({str(tmp_path / 'says')!r}, 'wb', 0)\n"
     (tmp_path / "waiting.py").write_text(f"{waiting}out.write(b'w')\ntime.sleep(20)\nout.write(b'alive')\n")
-    asks = "import runpy; from nightwire.portal.filters.apart import apart; "
-    asks += f"apart(runpy.run_path, {str(tmp_path / 'waiting.py')!r})"
+    asks = "import runpy; from nightwire.portal.filters.child_process import call_in_child; "
+    asks += f"call_in_child(runpy.run_path, {str(tmp_path / 'waiting.py')!r})"
     with subprocess.Popen([sys.executable, "-c", asks]) as parent, (tmp_path / "says").open("rb", 0) as says:
         assert says.read(1) == b"w"
         parent.kill()
@@ -131,7 +131,7 @@ def test_a_directory_is_shown_the_owners_token() -> None:
 
 
 def test_names_have_their_units() -> None:
-    found = {one.name: one for one in names(None, "sim")}
+    found = {one.name: one for one in completions(None, "sim")}
     assert found["magnitude"].unit == "mag"
     assert found["diaSource.ra"].unit == "deg"
     assert found["diaSource.ra"].says

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from consumers.tests.conftest import filled
 from nightwire.consumers.alert import ReceivedAlert, known_survey
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import Measured, curve_of
+from nightwire.portal.model import CurvePoint, curve_of
 from nightwire.schemas import AlertDecoder, SchemaRegistry, sim_alert_schema
 from portal.tests.sample import HOSTILE, MJD, sim_alert
 
@@ -26,7 +26,7 @@ def received(alert: dict, survey: str = "sim") -> ReceivedAlert:  # type: ignore
     return ReceivedAlert(alert, b"", b"", survey, *place, known_survey(survey))  # type: ignore[arg-type]
 
 
-def kinds(curve: list[Measured]) -> list[str]:
+def kinds(curve: list[CurvePoint]) -> list[str]:
     return [one.kind for one in curve]
 
 
@@ -79,7 +79,7 @@ def test_every_format_holds_every_measurement_with_its_unit() -> None:
     assert parquet.read_table(io.BytesIO(files["parquet"]))["mjd"].to_pylist() == mjd
 
 
-STRANGE = Measured(MJD, MJD, "=1+µ", "detection", 1.0, 1.0, 20.0, 1.0, None, 1.0, 1.0, "@\x01ß")
+STRANGE = CurvePoint(MJD, MJD, "=1+µ", "detection", 1.0, 1.0, 20.0, 1.0, None, 1.0, 1.0, "@\x01ß")
 
 
 @pytest.mark.parametrize("form", FORMATS)

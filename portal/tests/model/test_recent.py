@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from nightwire.portal.model import Recent, Row
-from nightwire.portal.model.recent import PASSED
+from nightwire.portal.model import RecentAlerts, Row
+from nightwire.portal.model.recent import FILTERS_FACTOR
 from nightwire.portal.model.rows import iso, to_utc
-from nightwire.portal.records import ENTRY, StampCache
+from nightwire.portal.records import ENTRY_BYTES, StampCache
 from portal.tests.sample import names
 
 SIM = "alerts.sim"
@@ -21,7 +21,7 @@ def row(offset: int, **more: Any) -> Row:
 
 
 def test_the_newest_are_kept_and_the_oldest_are_forgotten_by_every_name() -> None:
-    recent = Recent(3)
+    recent = RecentAlerts(3)
     recent.add(row(n, object="x") for n in range(5))
     assert names(recent.newest([SIM], 10)) == ["4", "3", "2"]
     assert recent.named("sim", "0", [SIM]) == []
@@ -31,40 +31,40 @@ def test_the_newest_are_kept_and_the_oldest_are_forgotten_by_every_name() -> Non
 
 
 def test_what_is_read_again_counts_once() -> None:
-    recent = Recent(10)
+    recent = RecentAlerts(10)
     recent.add([row(1), row(2)])
     recent.add([row(2), row(1), row(3), row(1, partition=1, id="other")])
     assert names(recent.newest([SIM], 10)) == ["other", "3", "2", "1"]
 
 
 def test_a_topic_that_is_made_anew_is_shown_and_its_past_forgotten() -> None:
-    recent, stamps = Recent(10), StampCache()
-    stamps.drawn = StampCache()
+    recent, stamps = RecentAlerts(10), StampCache()
+    stamps.strips = StampCache()
     recent.add([row(n) for n in range(5)] + [row(3, partition=1, id="other")])
     stamps.add((SIM, 0, 0), {"science": b"old"})
-    stamps.drawn.add((SIM, 0, 0), {"strip": b"old"})
+    stamps.strips.add((SIM, 0, 0), {"strip": b"old"})
     recent.add([row(0, id="new"), row(1, id="newer")])
     assert names(recent.newest([SIM], 10)) == ["newer", "new", "other"]
     assert recent.named("sim", "4", [SIM]) == []
     stamps.add((SIM, 0, 0), {"science": b"new"})
     assert stamps.get((SIM, 0, 0)) == {"science": b"new"}
-    assert stamps.drawn.get((SIM, 0, 0)) is None
+    assert stamps.strips.get((SIM, 0, 0)) is None
 
 
 def test_what_was_forgotten_is_not_told_again_when_reading_begins_again() -> None:
-    recent = Recent(3)
+    recent = RecentAlerts(3)
     recent.add([row(n) for n in range(9)])
-    recent.begin_again()
+    recent.expect_repeats()
     recent.add([row(n) for n in range(10)])
     assert (names(recent.newest([SIM], 10)), recent.newest_number) == (["9", "8", "7"], 10)
-    recent.begin_again()
+    recent.expect_repeats()
     recent.add([row(8, id="new")])  # where another is known: the topic was made anew
     recent.add([row(0, id="newest")])  # and once more, under one reader
     assert names(recent.newest([SIM], 10)) == ["newest"]
 
 
 def test_topics_of_others_are_not_seen() -> None:
-    recent = Recent(10)
+    recent = RecentAlerts(10)
     recent.add([row(1, object="x"), row(7, topic="filter.ann.a", object="x", id="1")])
     assert names(recent.newest([], 10)) == []
     assert recent.filters(row(1), [SIM]) == []
@@ -76,7 +76,7 @@ def test_topics_of_others_are_not_seen() -> None:
 
 
 def test_pages_and_live_lists_go_on_where_they_were() -> None:
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     recent.add(row(n) for n in range(10))
     first = recent.newest([SIM], 4)
     assert names(recent.newest([SIM], 4, before=first[-1].number)) == ["5", "4", "3", "2"]
@@ -86,7 +86,7 @@ def test_pages_and_live_lists_go_on_where_they_were() -> None:
 
 
 def test_a_cone_crosses_the_pole_and_the_meridian() -> None:
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     places = {"a": (359.9999, 0.0), "b": (0.0001, 0.0), "c": (180.0, 89.9999), "d": (50.0, 10.0)}
     recent.add(row(n, id=name, ra=ra, dec=dec) for n, (name, (ra, dec)) in enumerate(places.items()))
     recent.add([row(9, id="e", ra=None, dec=None)])
@@ -103,18 +103,18 @@ def test_dates_no_calendar_has_are_no_dates() -> None:
 
 
 def test_a_thousand_filters_are_bounded_together() -> None:
-    recent, topics = Recent(10), [f"filter.ann.f{n}" for n in range(200)]
+    recent, topics = RecentAlerts(10), [f"filter.ann.f{n}" for n in range(200)]
     recent.add(row(n) for n in range(20))
     recent.add(row(n, topic="filter.ann.many") for n in range(20))
-    recent.add(row(1, topic=topic, id="one") for topic in topics[: PASSED * 10 - 5])
-    assert (len(recent), len(recent.newest(["filter.ann.many"], 99))) == (10 + PASSED * 10, 5)
-    recent.add(row(1, topic=topic, id="one") for topic in topics[PASSED * 10 :])
-    assert (len(recent), len(recent.newest([SIM], 99))) == (10 + PASSED * 10, 10)
-    assert len(recent._named[("sim", "one")]) <= PASSED * 10
+    recent.add(row(1, topic=topic, id="one") for topic in topics[: FILTERS_FACTOR * 10 - 5])
+    assert (len(recent), len(recent.newest(["filter.ann.many"], 99))) == (10 + FILTERS_FACTOR * 10, 5)
+    recent.add(row(1, topic=topic, id="one") for topic in topics[FILTERS_FACTOR * 10 :])
+    assert (len(recent), len(recent.newest([SIM], 99))) == (10 + FILTERS_FACTOR * 10, 10)
+    assert len(recent._by_id[("sim", "one")]) <= FILTERS_FACTOR * 10
 
 
 def test_alerts_without_stamps_take_room_too() -> None:
-    held = StampCache(3 * ENTRY)
+    held = StampCache(3 * ENTRY_BYTES)
     for number in range(10):
         held.add((SIM, 0, number), {})
     assert [held.get((SIM, 0, number)) for number in (6, 7)] == [None, {}]

@@ -13,7 +13,7 @@ from PIL import Image
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.stack import free_port
-from nightwire.portal.skymaps import Skymaps
+from nightwire.portal.skymaps import SkymapCache
 from portal.tests.looks import AXE, complaints, serious
 from portal.tests.sample import HOSTILE, SIM, Served, message, serving, sim_alert
 from portal.tests.skymaps.maps import multi_order
@@ -271,7 +271,7 @@ def test_what_is_hidden_is_not_seen(browser: Browser, served: Served) -> None:
 
 
 def test_a_skymap_is_put_on_event_and_night_once_it_is_drawn(browser: Browser, bootstrap: str) -> None:
-    with hosting() as host, serving(bootstrap, skymaps=Skymaps([host.name])) as one:
+    with hosting() as host, serving(bootstrap, skymaps=SkymapCache([host.name])) as one:
         host.files["/slow"] = 200, multi_order()
         writer = Writer(producer(bootstrap))
         writer.write("voevents", gravitational_wave(77, f"{host.url}/slow"), partition=0)

@@ -9,7 +9,7 @@ import pytest
 from astropy.io import fits
 from PIL import Image
 
-from nightwire.portal.pictures import STRETCHES, Target, finder_pdf, orientation, picture, strip
+from nightwire.portal.pictures import STRETCHES, Target, finder_pdf, orientation, stamp_png, strip
 from nightwire.portal.pictures.stamps import INK, bar_length
 from nightwire.schemas import Stamp, StampError
 from portal.tests.sample import HOSTILE, image_bytes
@@ -39,7 +39,7 @@ BROKEN = {
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_stamp_is_crossed_out_and_refused(what: str) -> None:
     with pytest.raises(StampError):
-        picture("science", BROKEN[what])
+        stamp_png("science", BROKEN[what])
     sheet = np.asarray(Image.open(io.BytesIO(strip({"science": BROKEN[what], "template": GOOD}))))
     assert sheet.shape == (64, 130)
     assert abs(sheet[:, :60].max().astype(int) - 90) < 40  # JPEG smears
@@ -48,13 +48,13 @@ def test_a_broken_stamp_is_crossed_out_and_refused(what: str) -> None:
 
 @pytest.mark.parametrize("stretch", STRETCHES)
 def test_each_stretch_makes_another_picture(stretch: str) -> None:
-    others = {picture("science", gzip.compress(GOOD), one) for one in STRETCHES if one != stretch}
-    assert picture("science", GOOD, stretch) not in others
+    others = {stamp_png("science", gzip.compress(GOOD), one) for one in STRETCHES if one != stretch}
+    assert stamp_png("science", GOOD, stretch) not in others
 
 
 def test_an_unknown_stretch_is_refused() -> None:
     with pytest.raises(StampError, match="asinh"):
-        picture("science", GOOD, HOSTILE)
+        stamp_png("science", GOOD, HOSTILE)
 
 
 def test_the_header_says_scale_and_north() -> None:
@@ -63,14 +63,14 @@ def test_the_header_says_scale_and_north() -> None:
     assert found.scale == pytest.approx(0.2, abs=1e-4)
     assert found.north == pytest.approx((0, 1), abs=1e-6)
     assert found.east == pytest.approx((-1, 0), abs=1e-6)
-    drawn = np.asarray(Image.open(io.BytesIO(picture("science", GOOD))))
+    drawn = np.asarray(Image.open(io.BytesIO(stamp_png("science", GOOD))))
     assert (drawn == INK).all(axis=2).sum() > 100
 
 
 def test_nothing_is_drawn_where_the_header_is_silent() -> None:
     bare = image_bytes(wcs=False)
     assert orientation(Stamp("science", bare)) is None
-    drawn = np.asarray(Image.open(io.BytesIO(picture("science", bare))))
+    drawn = np.asarray(Image.open(io.BytesIO(stamp_png("science", bare))))
     assert not (drawn == INK).all(axis=2).any()
 
 
@@ -91,7 +91,7 @@ def test_real_stamps_are_shown_or_refused(data: Path) -> None:
     shown = 0
     for path in sorted((data / "alerts" / "stamps").rglob("*.*")):
         try:
-            shown += picture("science", path.read_bytes()).startswith(b"\x89PNG")
+            shown += stamp_png("science", path.read_bytes()).startswith(b"\x89PNG")
         except StampError:
             assert strip({"science": path.read_bytes()}).startswith(b"\xff\xd8\xff")
     assert shown
@@ -126,4 +126,4 @@ def test_axes_without_number_are_not_counted(card: str) -> None:
     assert lying != GOOD
     assert orientation(Stamp("science", lying)) is None
     with pytest.raises(StampError, match="more than 999 axes"):
-        picture("science", lying)
+        stamp_png("science", lying)

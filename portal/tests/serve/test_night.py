@@ -10,8 +10,8 @@ import pytest
 from nightwire.core.accounting import Account, FilterClasses, write_account
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.portal import night
-from nightwire.portal.night import Night, Question
+from nightwire.portal import pipeline_status
+from nightwire.portal.pipeline_status import CachedQuery, PipelineStatus
 from nightwire.schemas.records import SEEN
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DEAD_LETTERS, DIRECTORY, seen
@@ -88,7 +88,7 @@ def test_dead_letters_say_how_they_are_replayed(http: httpx.Client, bootstrap: s
     writer = Writer(producer(bootstrap))
     bury(writer, f"{SIM}[0]@4", "why")
     writer.flush()
-    again = Night(Endpoints(bootstrap)).answers({"dead-letters"})["letters"][0]
+    again = PipelineStatus(Endpoints(bootstrap)).answers({"dead-letters"})["letters"][0]
     assert [one.number for one in again] == [2, 1, 0]
     page = http.get("/night").text
     assert "mend it where it came from" in page
@@ -118,13 +118,13 @@ def test_strangers_see_no_accounts_nor_peers(bootstrap: str, http: httpx.Client)
 
 
 def test_nobody_waits_twice_for_a_kafka_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(night, "PATIENCE", 0.2)
-    there = Night(Endpoints("127.0.0.1:1"))
+    monkeypatch.setattr(pipeline_status, "TIMEOUT", 0.2)
+    there = PipelineStatus(Endpoints("127.0.0.1:1"))
     first = there.answers({"accounts", DIRECTORY})
     assert first["accounts"] == (None, "no answer for some seconds")
     assert first["streams"] == (None, "no directory is known")
-    question = there._questions["accounts"]
-    assert question.answer(1000.0) == first["accounts"]  # at once
+    query = there._queries["accounts"]
+    assert query.answer(1000.0) == first["accounts"]  # at once
 
 
 def test_an_old_answer_is_shown_until_there_is_another() -> None:
@@ -136,11 +136,11 @@ def test_an_old_answer_is_shown_until_there_is_another() -> None:
             raise answer
         return answer
 
-    question = Question(ask)
-    question.start()
-    first = question.answer(60.0)
-    question._at = float("-inf")
-    question.start()
-    while question._thread is not None:
-        question._thread.join()
-    assert (question.answer(60.0), first[1]) == ((first[0], "ZeroDivisionError: gone"), "")
+    query = CachedQuery(ask)
+    query.start()
+    first = query.answer(60.0)
+    query._asked_at = float("-inf")
+    query.start()
+    while query._thread is not None:
+        query._thread.join()
+    assert (query.answer(60.0), first[1]) == ((first[0], "ZeroDivisionError: gone"), "")

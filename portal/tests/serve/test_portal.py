@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from nightwire.core.kafka import Writer, producer
-from nightwire.portal.gate import RateLimit
-from nightwire.portal.model.words import python_lines
+from nightwire.portal.authorization import RateLimiter
+from nightwire.portal.model.formatting import python_lines
 from nightwire.schemas.serving import KafkaAccess
 from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
 
@@ -260,7 +260,7 @@ def test_strangers_see_the_surveys_alone_where_it_is_public(bootstrap: str, serv
 
 
 def test_an_address_that_asks_too_much_waits(bootstrap: str) -> None:
-    limit = RateLimit(rate=0.0, burst=3)
+    limit = RateLimiter(rate=0.0, burst=3)
     with serving(bootstrap, limit=limit) as one, httpx.Client(base_url=one.url) as http:
         assert [http.get("/api/alerts").status_code for _ in range(4)] == [200, 200, 200, 429]
         assert "wait a few seconds" in http.get("/").text

@@ -12,16 +12,16 @@ from starlette.requests import Request
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.portal import following
+from nightwire.portal import follower as follower_module
 from nightwire.portal import records as kept
+from nightwire.portal.authorization import Authorizer, address_of
 from nightwire.portal.filters import FilterActions
-from nightwire.portal.following import Follower
-from nightwire.portal.gate import Gate, address_of
-from nightwire.portal.model import Recent, Row
-from nightwire.portal.night import Night
+from nightwire.portal.follower import Follower
+from nightwire.portal.model import RecentAlerts, Row
+from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records, StampCache
 from nightwire.portal.serve import Portal, api
-from nightwire.portal.serve.live import Streams
+from nightwire.portal.serve.live import MAX_PER_SOURCE, LiveStreams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from nightwire.schemas.wire import frame
@@ -31,21 +31,23 @@ from portal.tests.sample import SIM, Served, image_bytes, message, serving, sim_
 ROW = Row(SIM, 0, 1, 0.0, "sim", "1", "9", 61_000.0, 1.0, 1.0, "r", 20.0, 9.0, ("science",), SIM)
 
 
-def portal_of(recent: Recent, access: Any = None) -> Portal:
+def portal_of(recent: RecentAlerts, access: Any = None) -> Portal:
     """Return a portal whose Kafka is away."""
     away = Endpoints("127.0.0.1:1", "")
-    records, gate = Records(away, StampCache(), None), Gate(access or KafkaAccess({}))
-    actions = FilterActions(away, gate.access, "secret")
-    return Portal(recent, records, gate, lambda: [SIM], lambda: "", "test", actions, night=Night(away))
+    records, authorizer = Records(away, StampCache(), None), Authorizer(access or KafkaAccess({}))
+    actions = FilterActions(away, authorizer.access, "secret")
+    return Portal(
+        recent, records, authorizer, lambda: [SIM], lambda: "", "test", actions, pipeline=PipelineStatus(away)
+    )
 
 
-def asked(query: str = "", **path: str) -> Request:
+def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:
     """Return a request."""
-    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": ("127.0.0.1", 1)}
+    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": (client, 1)}
     return Request(scope | {"path_params": path})
 
 
-class Busy(Recent):
+class Busy(RecentAlerts):
     """Takes in a row at the moment in which somebody asks for the newest."""
 
     def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
@@ -64,7 +66,7 @@ def heard(portal: Portal, beats: int) -> list[str]:
         return left[0] < 0
 
     async def listen() -> list[str]:
-        answer = await Streams(ending).answer(portal, asked("after=0"))
+        answer = await LiveStreams(ending).answer(portal, asked("after=0"))
         return [bytes(one).decode() async for one in answer.body_iterator]  # type: ignore[arg-type]
 
     return asyncio.run(listen())
@@ -76,7 +78,7 @@ def test_a_row_that_comes_in_between_is_heard_once() -> None:
 
 
 def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
-    class Silent(Gate):
+    class Silent(Authorizer):
         async def visible(self, http: Request, topics: Any) -> frozenset[str]:
             if not asks:
                 asks.append(1)
@@ -84,27 +86,44 @@ def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:
             raise RefusedError(503, "Kafka is silent")
 
     asks: list[int] = []
-    portal = replace(portal_of(Recent(100)), gate=Silent(KafkaAccess({})))
+    portal = replace(portal_of(RecentAlerts(100)), authorizer=Silent(KafkaAccess({})))
     assert not [one for one in heard(portal, 3) if "refused" in one]
+
+
+def test_the_addresses_of_one_network_share_their_live_lists() -> None:
+    streams, portal = LiveStreams(), portal_of(RecentAlerts(100))
+
+    async def listen(*clients: str) -> None:
+        answers = [await streams.answer(portal, asked(client=one)) for one in clients]  # all at once
+        opened = [aiter(one.body_iterator) for one in answers]
+        heard = [str(await anext(events)) for events in opened]
+        assert ["close one" in one for one in heard] == [False] * MAX_PER_SOURCE + [True]
+        assert not [event async for event in opened[-1]]
+        with pytest.raises(RefusedError, match="close one"):
+            await streams.answer(portal, asked(client="2001:db8::ffff"))
+        assert (await streams.answer(portal, asked(client="2001:db8:0:1::1"))).status_code == 200
+        assert streams.count == MAX_PER_SOURCE
+
+    asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MAX_PER_SOURCE + 1))))
 
 
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows_of = following.rows_of
+    rows_of = follower_module.rows_of
     monkeypatch.setattr(
-        following, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
+        follower_module, "rows_of", lambda some: 1 / 0 if any(a.offset == 1 for a in some) else rows_of(some)
     )
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     follower = Follower(Endpoints("127.0.0.1:1", ""), recent, StampCache(), 5)
     with caplog.at_level(logging.CRITICAL):
-        follower._take([replace(received(sim_alert(n)), offset=n) for n in range(3)])
+        follower._add([replace(received(sim_alert(n)), offset=n) for n in range(3)])
     assert [row.offset for row in recent.newest([SIM], 9)] == [2, 0]
     assert follower.undecodable == 1
 
 
 def test_an_error_that_nobody_thought_of_is_told_and_reading_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    follower = Follower(Endpoints("127.0.0.1:1", ""), Recent(100), StampCache(), 5)
+    follower = Follower(Endpoints("127.0.0.1:1", ""), RecentAlerts(100), StampCache(), 5)
     tries: list[int] = []
 
     def read() -> None:
@@ -120,10 +139,10 @@ def test_an_error_that_nobody_thought_of_is_told_and_reading_goes_on(monkeypatch
 
 
 def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
-    recent = Recent(100)
+    recent = RecentAlerts(100)
     recent.add([ROW])
     portal = portal_of(recent)
-    portal.records._stamps.add(ROW.place, {})
+    portal.records._stamps.add(ROW.record_id, {})
     with pytest.raises(RefusedError, match="has a stamp"):
         asyncio.run(api.finder(portal, asked(survey="sim", name="1")))
 
@@ -131,14 +150,14 @@ def test_a_chart_of_an_archived_alert_without_stamps_is_refused() -> None:
 def test_who_waits_for_a_kafka_that_is_away_keeps_nobody_else_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept, "PATIENCE", 0.2)
-    monkeypatch.setattr(kept, "REST", 1e6)
+    monkeypatch.setattr(kept, "TIMEOUT", 0.2)
+    monkeypatch.setattr(kept, "RETRY_AFTER", 1e6)
     records = Records(Endpoints("127.0.0.1:1", ""), StampCache())
     with pytest.raises(MissingError, match="no answer"):
-        records.alert(ROW.place)
+        records.alert(ROW.record_id)
     taken = [records._fetchers.get_nowait() for _ in range(kept.CONNECTIONS)]
     with pytest.raises(MissingError, match="a moment ago"):
-        records.alert(ROW.place)  # asks for no connection
+        records.alert(ROW.record_id)  # asks for no connection
     with pytest.raises(MissingError, match="others ask too"):
         records.alert((SIM, 1, 1))
     assert len(taken) == kept.CONNECTIONS
@@ -161,7 +180,7 @@ def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
-    portal, place, stamps = portal_of(Recent(9)), (SIM, 0, 2), StampCache()
+    portal, place, stamps = portal_of(RecentAlerts(9)), (SIM, 0, 2), StampCache()
     portal = replace(portal, records=Records(Endpoints("127.0.0.1:1", ""), stamps))
 
     async def ask() -> list[bytes]:

@@ -17,8 +17,8 @@ from PIL import Image
 
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.model.sky import mollweide
-from nightwire.portal.skymaps import HostError, Skymaps, kept
-from nightwire.portal.skymaps.drawing import INK, DrawnSkymap, drawn, picture
+from nightwire.portal.skymaps import HostError, SkymapCache, cache
+from nightwire.portal.skymaps.drawing import INK, DrawnSkymap, draw, png_of
 from nightwire.portal.skymaps.regions import SkymapError, regions
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from portal.tests.sample import HOSTILE, serving, voevent
@@ -100,7 +100,7 @@ def test_half_and_nine_tenths_of_a_blob_lie_within_what_a_gauss_curve_says(packe
 
 def test_a_map_is_drawn_where_the_page_has_that_place() -> None:
     """Through the process that draws for the portal."""
-    found = drawn(multi_order())
+    found = draw(multi_order())
     pixels = np.asarray(Image.open(io.BytesIO(found.png)))
     assert opacity(pixels, *PLACE) > opacity(pixels, PLACE[0], PLACE[1] + 8) > 0
     assert opacity(pixels, PLACE[0] + 20, PLACE[1]) == opacity(pixels, -30, 30) == 0
@@ -115,8 +115,8 @@ def opacity(pixels: np.ndarray, ra: float, dec: float) -> int:  # type: ignore[t
 
 def test_a_region_too_small_to_be_seen_has_a_ring() -> None:
     small = regions(cells(4 * 4**10 + 7))
-    assert (np.asarray(Image.open(io.BytesIO(picture(small))))[..., 3] > 0).sum() > 100
-    assert DrawnSkymap(b"", small.areas, small.peak).says.startswith("50% within 0.0 deg², 90%")
+    assert (np.asarray(Image.open(io.BytesIO(png_of(small))))[..., 3] > 0).sum() > 100
+    assert DrawnSkymap(b"", small.areas, small.peak).summary.startswith("50% within 0.0 deg², 90%")
 
 
 @dataclass
@@ -171,22 +171,22 @@ def hosting() -> Iterator[Host]:
         thread.join()
 
 
-def said(skymaps: Skymaps, url: str) -> tuple[int, str]:
+def said(skymaps: SkymapCache, url: str) -> tuple[int, str]:
     """Return status and text of an answer, once the skymap is fetched or refused."""
     deadline = time.monotonic() + 90
     while True:
         try:
-            return 200, skymaps.get(url).says
+            return 200, skymaps.get(url).summary
         except RefusedError as error:
-            if str(error) != kept.FETCHING or time.monotonic() > deadline:
+            if str(error) != cache.FETCHING or time.monotonic() > deadline:
                 return error.status, str(error)
         time.sleep(0.02)  # polling a condition
 
 
 def test_what_a_host_answers_is_drawn_or_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "LARGEST", 1 << 20)
+    monkeypatch.setattr(cache, "MAX_FILE", 1 << 20)
     with hosting() as host:
-        skymaps = Skymaps([host.name])
+        skymaps = SkymapCache([host.name])
         host.files |= {"/page": (200, b"<html>"), "/moved": (302, b""), "/large": (200, bytes(2 << 20))}
         host.files |= {"/away": (503, HOSTILE.encode())}
         for path, status, why in (
@@ -201,7 +201,9 @@ def test_what_a_host_answers_is_drawn_or_refused_by_name(monkeypatch: pytest.Mon
         assert host.asked == ["/page", "/moved", "/large", "/lost", "/away"]
         assert said(skymaps, f"{host.url}/away")[0] == 503
         assert len(host.asked) == 5  # what is away is not asked again at once
-        again = {one.removeprefix(host.url): np.isfinite(skymaps._known[one].until) for one in skymaps._known}
+        again = {
+            one.removeprefix(host.url): np.isfinite(skymaps._cached[one].until) for one in skymaps._cached
+        }
         assert again == dict.fromkeys(host.asked, True) | {"/page": False}
 
 
@@ -219,14 +221,14 @@ def test_only_hosts_that_the_operator_named_are_asked(url: str) -> None:
     with hosting() as host:
         port = int(host.name.rpartition(":")[2])
         with pytest.raises(RefusedError, match="its skymap") as caught:
-            Skymaps([host.name]).get(url.format(port=port, other=port % 60_000 + 1))
+            SkymapCache([host.name]).get(url.format(port=port, other=port % 60_000 + 1))
         assert (caught.value.status, host.asked) == (404, [])
 
 
 def test_a_name_that_leads_inside_is_refused_though_it_is_allowed() -> None:
     with hosting() as host:
         name = host.name.replace("127.0.0.1", "localhost")
-        status, why = said(Skymaps([name]), f"http://{name}/")
+        status, why = said(SkymapCache([name]), f"http://{name}/")
         assert (status, "an address inside" in why, host.asked) == (422, True, [])
 
 
@@ -235,13 +237,13 @@ def test_a_name_that_leads_inside_is_refused_though_it_is_allowed() -> None:
 )
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(HostError, match="is no HOST"):
-        Skymaps([text])
+        SkymapCache([text])
 
 
 def test_skymaps_are_fetched_one_at_a_time_and_not_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "WAITING", 2)
+    monkeypatch.setattr(cache, "MAX_QUEUED", 2)
     with hosting() as host:
-        skymaps = Skymaps([host.name])
+        skymaps = SkymapCache([host.name])
         for path, why in (
             ("/slow", "being fetched"),
             ("/b", "being fetched"),
@@ -263,7 +265,7 @@ def gravitational_wave(number: int, url: str) -> bytes:
 
 
 def test_a_skymap_is_on_the_pages_once_it_is_there_for_who_may_read_the_event(bootstrap: str) -> None:
-    with hosting() as host, serving(bootstrap, skymaps=Skymaps([host.name])) as one:
+    with hosting() as host, serving(bootstrap, skymaps=SkymapCache([host.name])) as one:
         host.files["/slow"] = 200, multi_order()
         writer = Writer(producer(bootstrap))
         for number, url in enumerate(
@@ -276,7 +278,7 @@ def test_a_skymap_is_on_the_pages_once_it_is_there_for_who_may_read_the_event(bo
             pages = [
                 http.get(f"/object/voevent/ivo%3A%2F%2Fgwnet%2FLVC%23S{number}-1").text for number in range(3)
             ]
-            assert kept.FETCHING in pages[0]
+            assert cache.FETCHING in pages[0]
             assert "--skymaps-from elsewhere.example" in pages[1]
             at = "/api/skymaps/voevents/0/{}"
             assert f'data-skymap="{at.format(0)}"' in pages[0]

@@ -1,4 +1,4 @@
-"""What Kafka has forgotten, asked of the archive over HTTP."""
+"""Client of the archive, which has the alerts that Kafka has deleted."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,46 +9,44 @@ import httpx
 from confluent_kafka import Message
 
 from nightwire.core.presence import ArchiveClient, whom_to_trust
-from nightwire.portal.model import Row
+from nightwire.portal.model import RecordId, Row
 from nightwire.portal.model.rows import to_utc
 from nightwire.schemas import survey as survey_of
 from nightwire.schemas.topics import alerts
 
 TIMEOUT = 5.0
 """Longest wait for an answer. [s]"""
-Place = tuple[str, int, int]
-"""Topic, partition, offset."""
-MOST = 500
+LIMIT = 500
 """Most alerts in an answer."""
 COLUMNS = "id,object_id,solar_system_id,mjd_tai,ra,dec,band,magnitude,snr,partition,offset,timestamp"
-MISSING = (httpx.codes.BAD_REQUEST, httpx.codes.NOT_FOUND)
-"""Answers that mean: it has none of that, or nothing of that survey."""
+NOT_FOUND = (httpx.codes.BAD_REQUEST, httpx.codes.NOT_FOUND)
+"""HTTP statuses of an archive without such alerts, or without that survey."""
 
-AWAY = "the archive does not answer"
+UNAVAILABLE = "the archive does not answer"
 
 
-class ArchiveAwayError(Exception):
-    """The archive does not answer, or not as it should."""
+class ArchiveUnavailableError(Exception):
+    """The archive does not answer, or answers with an error."""
 
 
 class Archive:
-    """Asks an archive.  Safe to use from several threads.
+    """Client of an archive.  Safe to use from several threads.
 
     Args:
-        url: Its address.
-        login: Our name and password at Kafka, for which it asks; None where nobody is asked.
+        url: Of the archive.
+        login: The portal's own name and password at Kafka; None where Kafka demands none.
     """
 
     def __init__(self, url: str, login: tuple[str, str] | None = None) -> None:
         trust = whom_to_trust(url, login)
         self._http = httpx.Client(base_url=url, auth=login, timeout=TIMEOUT, verify=trust)
-        self._whole = ArchiveClient(url, login)
+        self._records = ArchiveClient(url, login)
 
     def named(self, survey: str, name: str) -> list[Row]:
-        """Return the alerts of an object, or the alert, of that name, newest first.
+        """Return the alerts of the object, or the alert, with that id, newest first.
 
         Raises:
-            ArchiveAwayError: It does not answer.
+            ArchiveUnavailableError: It does not answer.
         """
         for kind in ("objects", "alerts"):
             if rows := self._rows(survey, f"{kind}/{quote(name, safe='')}", {}):
@@ -59,46 +57,46 @@ class Archive:
         """Return the alerts within *radius* of a position, nearest first. [deg]
 
         Raises:
-            ArchiveAwayError: It does not answer.
+            ArchiveUnavailableError: It does not answer.
         """
         return self._rows(survey, "cone", {"ra": ra, "dec": dec, "radius": radius})
 
-    def message(self, place: Place) -> Message | None:
-        """Return the record at *place*; None where the archive does not have it.
+    def message(self, record_id: RecordId) -> Message | None:
+        """Return a record as Kafka had it; None where the archive does not have it.
 
         Raises:
-            ArchiveAwayError: It does not answer.
+            ArchiveUnavailableError: It does not answer.
         """
-        topic, partition, offset = place
+        topic, partition, offset = record_id
         if not topic.startswith("alerts."):
             return None
         try:
-            found, _ = self._whole.records((topic, partition), range(offset, offset + 1))
+            found, _ = self._records.records((topic, partition), range(offset, offset + 1))
         except httpx.HTTPError as error:
-            raise ArchiveAwayError(f"{AWAY}: {error}") from error
+            raise ArchiveUnavailableError(f"{UNAVAILABLE}: {error}") from error
         return found[0] if found else None
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
         self._http.close()
-        self._whole.close()
+        self._records.close()
 
-    def _rows(self, survey: str, path: str, asked: Mapping[str, Any]) -> list[Row]:
-        answer = self._get(f"/{quote(survey, safe='')}/{path}", {**asked, "columns": COLUMNS, "limit": MOST})
+    def _rows(self, survey: str, path: str, query: Mapping[str, Any]) -> list[Row]:
+        answer = self._get(f"/{quote(survey, safe='')}/{path}", {**query, "columns": COLUMNS, "limit": LIMIT})
         rows: list[dict[str, Any]] = [] if answer is None else answer.json()
         utc = to_utc([row["mjd_tai"] if row["mjd_tai"] is not None else float("nan") for row in rows])
         return [_row(survey, row, mjd) for row, mjd in zip(rows, utc.tolist(), strict=True)]
 
-    def _get(self, path: str, asked: Mapping[str, Any]) -> httpx.Response | None:
+    def _get(self, path: str, query: Mapping[str, Any]) -> httpx.Response | None:
         try:
-            answer = self._http.get(path, params=dict(asked))
-            return None if answer.status_code in MISSING else answer.raise_for_status()
+            answer = self._http.get(path, params=dict(query))
+            return None if answer.status_code in NOT_FOUND else answer.raise_for_status()
         except httpx.HTTPError as error:
-            raise ArchiveAwayError(f"{AWAY}: {error}") from error
+            raise ArchiveUnavailableError(f"{UNAVAILABLE}: {error}") from error
 
 
 def _row(survey: str, found: Mapping[str, Any], mjd: float) -> Row:
-    """Return a row of the archive as one of the portal; which stamps it has, the record tells."""
+    """Return a row of the archive as the portal's, with all stamps that its survey may have."""
     numbers = {name: found[name] for name in ("ra", "dec", "band", "magnitude", "snr")}
     return Row(
         alerts(survey),

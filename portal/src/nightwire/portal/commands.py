@@ -81,11 +81,11 @@ def serve(skymaps_from: tuple[str, ...], **more: Any) -> None:
     from nightwire.core.runtime import setup_logging
     from nightwire.portal.serve.server import Settings
     from nightwire.portal.serve.server import serve as run
-    from nightwire.portal.skymaps import HostError, Skymaps
+    from nightwire.portal.skymaps import HostError, SkymapCache
 
     setup_logging("nightwire.portal")
     try:
-        skymaps = Skymaps(skymaps_from)
+        skymaps = SkymapCache(skymaps_from)
     except HostError as error:
         raise click.BadParameter(str(error), param_hint="--skymaps-from") from error
     run(Settings(skymaps=skymaps, **service_of(more)))

@@ -4,16 +4,16 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nightwire.portal.model import Measured, as_columns
+from nightwire.portal.model import CurvePoint, as_columns
 from nightwire.portal.model.curve import UNITS
 
 TEXTS = ("band", "kind", "alert")
-"""Columns of texts, which may be a stranger's."""
+"""Columns of texts, which may be strangers'."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet computes begins so."""
+"""First characters of a spreadsheet's formulas."""
 
 
-def _table(curve: Sequence[Measured], name: str) -> Any:
+def _table(curve: Sequence[CurvePoint], name: str) -> Any:
     from astropy.table import Table
 
     table = Table(as_columns(curve), meta={"description": name})
@@ -22,7 +22,7 @@ def _table(curve: Sequence[Measured], name: str) -> Any:
     return table
 
 
-def _csv(curve: Sequence[Measured], name: str) -> bytes:
+def _csv(curve: Sequence[CurvePoint], name: str) -> bytes:
     text, table = io.StringIO(), _table(curve, name)
     for column in TEXTS:
         table[column] = [f"'{one}" if one.startswith(FORMULA) else one for one in map(str, table[column])]
@@ -30,7 +30,7 @@ def _csv(curve: Sequence[Measured], name: str) -> bytes:
     return text.getvalue().encode()
 
 
-def _fits(curve: Sequence[Measured], name: str) -> bytes:
+def _fits(curve: Sequence[CurvePoint], name: str) -> bytes:
     file, table = io.BytesIO(), _table(curve, name)
     table.meta = {"OBJECT": _printable(name)[:60]}
     for column in TEXTS:
@@ -44,7 +44,7 @@ def _printable(text: str) -> str:
     return "".join(one if " " <= one <= "~" else "?" for one in text)
 
 
-def _votable(curve: Sequence[Measured], name: str) -> bytes:
+def _votable(curve: Sequence[CurvePoint], name: str) -> bytes:
     file, table = io.BytesIO(), _table(curve, _xml(name))
     for column in TEXTS:
         table[column] = [_xml(str(one)) for one in table[column]]
@@ -57,7 +57,7 @@ def _xml(text: str) -> str:
     return "".join(one if one >= " " or one in "\t\n" else "?" for one in text)
 
 
-def _parquet(curve: Sequence[Measured], name: str) -> bytes:
+def _parquet(curve: Sequence[CurvePoint], name: str) -> bytes:
     import pyarrow
     from pyarrow import parquet
 
@@ -70,7 +70,7 @@ def _parquet(curve: Sequence[Measured], name: str) -> bytes:
     return file.getvalue()
 
 
-FORMATS: Mapping[str, tuple[str, Callable[[Sequence[Measured], str], bytes]]] = {
+FORMATS: Mapping[str, tuple[str, Callable[[Sequence[CurvePoint], str], bytes]]] = {
     "csv": ("text/csv; charset=utf-8", _csv),
     "fits": ("application/fits", _fits),
     "votable": ("application/x-votable+xml", _votable),

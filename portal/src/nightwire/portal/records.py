@@ -1,4 +1,4 @@
-"""Alerts by topic, partition and offset, as Kafka still has them; stamps of the newest."""
+"""Alerts by topic, partition and offset, from Kafka or the archive; a cache of stamps."""
 
 import time
 from collections import OrderedDict
@@ -13,116 +13,117 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, cluster_id
 from nightwire.core.runtime import Endpoints
-from nightwire.portal.archive import Archive, ArchiveAwayError, Place
+from nightwire.portal.archive import Archive, ArchiveUnavailableError
+from nightwire.portal.model import RecordId
 from nightwire.portal.pictures import strip
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 STAMP_BYTES, STRIP_BYTES = 96 << 20, 16 << 20
-"""Room for the stamps of the newest alerts, and for what was drawn of them. [byte]"""
-ENTRY = 512
-"""Room that an alert takes beside its stamps, which it may not have. [byte]"""
+"""Sizes of the caches of stamps, and of strips drawn of them. [byte]"""
+ENTRY_BYTES = 512
+"""Size of a cache's entry beside its stamps, of which there may be none. [byte]"""
 CONNECTIONS = 4
-"""Connections to Kafka: so many may ask at once."""
-PATIENCE = 4.0
-"""Longest wait for Kafka, with that for a connection. [s]"""
-REST = 2.0
-"""After no answer, time in which a partition is not asked for again. [s]"""
+"""Connections to Kafka, each for one request at a time."""
+TIMEOUT = 4.0
+"""Longest wait for a connection and Kafka's answer together. [s]"""
+RETRY_AFTER = 2.0
+"""Time after no answer in which a partition is not asked again. [s]"""
 
 
 class StampCache:
-    """Stamps, as their surveys packed them, of the alerts that were added or used last.
+    """Cache of the newest alerts' stamps, as their surveys packed them.
 
     Args:
-        size: Room for them. [byte]
+        size: Most bytes of all entries. [byte]
 
     Attributes:
-        drawn: What was drawn of them, by place; None: nothing.
+        strips: Cache of strips that are drawn of these stamps, if any.
     """
 
     def __init__(self, size: int = STAMP_BYTES) -> None:
-        self.drawn: StampCache | None = None
+        self.strips: StampCache | None = None
         self._size, self._used, self._lock = size, 0, Lock()
-        self._held: OrderedDict[Place, Mapping[str, bytes]] = OrderedDict()
+        self._entries: OrderedDict[RecordId, Mapping[str, bytes]] = OrderedDict()
 
-    def add(self, place: Place, stamps: Mapping[str, bytes]) -> None:
-        """Keep the *stamps* of an alert; forget the oldest, and what was drawn of others there."""
-        if self.drawn is not None and self.get(place) != stamps:
-            self.drawn.drop(place)
+    def add(self, record_id: RecordId, stamps: Mapping[str, bytes]) -> None:
+        """Add the *stamps* of an alert; evict the oldest, and a strip drawn of other stamps."""
+        if self.strips is not None and self.get(record_id) != stamps:
+            self.strips.drop(record_id)
         with self._lock:
-            self._drop(place)
-            self._held[place] = stamps
-            self._used += _room(stamps)
-            while self._used > self._size and len(self._held) > 1:
-                self._used -= _room(self._held.popitem(last=False)[1])
+            self._drop(record_id)
+            self._entries[record_id] = stamps
+            self._used += _size(stamps)
+            while self._used > self._size and len(self._entries) > 1:
+                self._used -= _size(self._entries.popitem(last=False)[1])
 
-    def get(self, place: Place) -> Mapping[str, bytes] | None:
-        """Return an alert's stamps; None where they are not held."""
+    def get(self, record_id: RecordId) -> Mapping[str, bytes] | None:
+        """Return an alert's stamps; None where they are not cached."""
         with self._lock:
-            return self._held.get(place)
+            return self._entries.get(record_id)
 
-    def drop(self, place: Place) -> None:
-        """Forget what is held of *place*."""
+    def drop(self, record_id: RecordId) -> None:
+        """Drop an entry, if there is one."""
         with self._lock:
-            self._drop(place)
+            self._drop(record_id)
 
-    def _drop(self, place: Place) -> None:
-        if (held := self._held.pop(place, None)) is not None:
-            self._used -= _room(held)
+    def _drop(self, record_id: RecordId) -> None:
+        if (held := self._entries.pop(record_id, None)) is not None:
+            self._used -= _size(held)
 
 
-def _room(stamps: Mapping[str, bytes]) -> int:
-    return ENTRY + sum(map(len, stamps.values()))
+def _size(stamps: Mapping[str, bytes]) -> int:
+    return ENTRY_BYTES + sum(map(len, stamps.values()))
 
 
 class Records:
-    """Fetches alerts.  Safe to use from several threads.
+    """Fetches alerts and their stamps.  Safe to use from several threads.
 
     Args:
         where: The site's addresses.
-        stamps: Those that are held.
-        archive: Has what Kafka has forgotten; None: nobody has.
+        stamps: Cache of stamps.
+        archive: Has the records that Kafka has deleted; None: there is none.
     """
 
     def __init__(self, where: Endpoints, stamps: StampCache, archive: Archive | None = None) -> None:
         self._registry = SchemaRegistry(where.schema_registry, cluster_id=partial(cluster_id, where.kafka))
         self._decoder, self._stamps = RecordDecoder(AlertDecoder(self._registry)), stamps
         self._strips, self.archive = StampCache(STRIP_BYTES), archive
-        stamps.drawn = self._strips
+        stamps.strips = self._strips
         self._fetchers: LifoQueue[RecordFetcher] = LifoQueue()
         for _ in range(CONNECTIONS):
             self._fetchers.put(RecordFetcher(where.kafka))
-        self._silent: dict[TopicPartition, float] = {}
+        self._unresponsive: dict[TopicPartition, float] = {}
 
-    def alert(self, place: Place) -> ReceivedAlert:
-        """Return the alert at *place*, from the archive where Kafka does not have it.
+    def alert(self, record_id: RecordId) -> ReceivedAlert:
+        """Return the alert in a record, from the archive where Kafka does not have it.
 
         Raises:
             MissingError: Neither has it, or answers.
-            SchemaError: The record there holds no alert.
+            SchemaError: The record holds no alert.
         """
         try:
-            message = self._kept(place)
+            message = self._from_kafka(record_id)
         except MissingError as error:
-            message = self._archived(place, error)
+            message = self._from_archive(record_id, error)
         return self._decoder.decode(message)
 
-    def _kept(self, place: Place) -> Message:
-        """Return the record at *place* from Kafka.
+    def _from_kafka(self, record_id: RecordId) -> Message:
+        """Return a record from Kafka.
 
         Raises:
-            MissingError: It does not have it, or does not answer.
+            MissingError: Kafka does not have it, or does not answer.
         """
-        partition, offset, now = place[:2], place[2], time.monotonic()
-        if now < self._silent.get(partition, now):
+        partition, offset, now = record_id[:2], record_id[2], time.monotonic()
+        if now < self._unresponsive.get(partition, now):
             raise MissingError("Kafka did not answer a moment ago")
         try:
-            fetcher = self._fetchers.get(timeout=PATIENCE)
+            fetcher = self._fetchers.get(timeout=TIMEOUT)
         except Empty as error:
             raise MissingError("Kafka is slow, and others ask too") from error
         try:
-            found = fetcher.fetch(partition, range(offset, offset + 1), PATIENCE + now - time.monotonic())
+            found = fetcher.fetch(partition, range(offset, offset + 1), TIMEOUT + now - time.monotonic())
         except MissingError:
-            self._silent[partition] = time.monotonic() + REST
+            self._unresponsive[partition] = time.monotonic() + RETRY_AFTER
             raise
         finally:
             self._fetchers.put(fetcher)
@@ -130,46 +131,46 @@ class Records:
             raise MissingError("Kafka does not have it any more")
         return found[0]
 
-    def _archived(self, place: Place, why: MissingError) -> Message:
-        named = f"{place[0]}[{place[1]}]@{place[2]} cannot be had (any more): {why}"
+    def _from_archive(self, record_id: RecordId, why: MissingError) -> Message:
+        named = f"{record_id[0]}[{record_id[1]}]@{record_id[2]} cannot be had (any more): {why}"
         try:
-            found = None if self.archive is None else self.archive.message(place)
-        except ArchiveAwayError as error:
+            found = None if self.archive is None else self.archive.message(record_id)
+        except ArchiveUnavailableError as error:
             raise MissingError(f"{named}; {error}") from error
         if found is None:
             raise MissingError(named) from why
         return found
 
-    def stamps(self, place: Place) -> Mapping[str, bytes]:
-        """Return the stamps of the alert at *place*, by name, as its survey packed them.
+    def stamps(self, record_id: RecordId) -> Mapping[str, bytes]:
+        """Return an alert's stamps by name, as its survey packed them.
 
         Raises:
-            MissingError: Kafka does not have it any more, or does not answer.
-            SchemaError: The record there holds no alert.
+            MissingError: As of `alert`.
+            SchemaError: Likewise.
         """
-        if (held := self._stamps.get(place)) is None:
-            held = {name: stamp.raw for name, stamp in self.alert(place).stamps.items()}
-            self._stamps.add(place, held)
+        if (held := self._stamps.get(record_id)) is None:
+            held = {name: stamp.raw for name, stamp in self.alert(record_id).stamps.items()}
+            self._stamps.add(record_id, held)
         return held
 
-    def strip(self, place: Place) -> bytes:
-        """Return the stamps of the alert at *place* beside each other, as JPEG; drawn once.
+    def strip(self, record_id: RecordId) -> bytes:
+        """Return an alert's stamps beside each other, as JPEG; drawn once.
 
         Raises:
-            MissingError: Kafka does not have it any more, or does not answer.
-            SchemaError: The record there holds no alert.
+            MissingError: As of `alert`.
+            SchemaError: Likewise.
         """
-        if (drawn := self.drawn(place)) is None:
-            self._strips.add(place, {"strip": (drawn := strip(self.stamps(place)))})
+        if (drawn := self.cached_strip(record_id)) is None:
+            self._strips.add(record_id, {"strip": (drawn := strip(self.stamps(record_id)))})
         return drawn
 
-    def drawn(self, place: Place) -> bytes | None:
-        """Return what `strip` returns, where it was drawn before."""
-        held = self._strips.get(place)
+    def cached_strip(self, record_id: RecordId) -> bytes | None:
+        """Return what `strip` returns, where that is cached; else None."""
+        held = self._strips.get(record_id)
         return held["strip"] if held else None
 
     def close(self) -> None:
-        """Leave Kafka, the registry and the archive."""
+        """Close the connections to Kafka, the registry and the archive."""
         while not self._fetchers.empty():
             self._fetchers.get().close()
         if self.archive is not None:
@@ -177,4 +178,4 @@ class Records:
         self._registry.close()
 
 
-__all__ = ["STAMP_BYTES", "MissingError", "Place", "Records", "StampCache"]
+__all__ = ["STAMP_BYTES", "MissingError", "Records", "StampCache"]

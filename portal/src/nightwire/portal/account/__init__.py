@@ -1,6 +1,6 @@
-"""Who is signed in at the portal, and whose forms these are."""
+"""Sessions of signed-in browsers, and forms with CSRF tokens."""
 
-from nightwire.portal.account.forms import Form, check_token, form_of, form_token, local
+from nightwire.portal.account.forms import Form, check_csrf_token, csrf_token, local_path, read_form
 from nightwire.portal.account.sessions import Sessions
 
-__all__ = ["Form", "Sessions", "check_token", "form_of", "form_token", "local"]
+__all__ = ["Form", "Sessions", "check_csrf_token", "csrf_token", "local_path", "read_form"]

@@ -1,4 +1,4 @@
-"""Forms: what they hold, and that a page of ours sent them (tokens against forged requests)."""
+"""Forms, and CSRF tokens against forged ones."""
 
 import hmac
 import secrets
@@ -12,14 +12,12 @@ from starlette.requests import Request
 from nightwire.schemas.serving import RefusedError, body_of
 
 TOKEN, HEADER = "token", "X-CSRF-Token"
-"""Name of the token in forms, and in requests of scripts."""
-MOST = 1 << 20
+"""Name of the CSRF token in forms, and in requests of scripts."""
+MAX_FORM = 1 << 20
 """Longest form. [byte]"""
-MOST_UPLOADED = 8 << 20
+MAX_UPLOAD = 8 << 20
 """Longest form with a file. [byte]"""
-
-
-MOST_FIELDS = 50
+MAX_FIELDS = 50
 
 
 class Form(dict[str, str]):
@@ -28,26 +26,26 @@ class Form(dict[str, str]):
     file: tuple[str, bytes] = "", b""
 
 
-def form_token(http: Request) -> str:
-    """Return the token that a form, or a script, of this browser's has to send."""
+def csrf_token(http: Request) -> str:
+    """Return the CSRF token that forms and scripts of this browser must send."""
     if TOKEN not in http.session:
         http.session[TOKEN] = secrets.token_urlsafe(32)
     return str(http.session[TOKEN])
 
 
-def check_token(http: Request, given: str) -> None:
-    """Do nothing where *given* is the browser's token.
+def check_csrf_token(http: Request, given: str) -> None:
+    """Refuse requests whose token is not the browser's.
 
     Raises:
-        RefusedError: 403: another site sent this, or the session has ended.
+        RefusedError: 403: another site sent it, or the session has ended.
     """
     wanted = http.session.get(TOKEN, "")
     if not wanted or not hmac.compare_digest(wanted.encode(), given.encode(errors="replace")):
         raise RefusedError(403, "this form is too old, or not ours: load the page anew and send it again")
 
 
-async def form_of(http: Request) -> Form:
-    """Return a form, which a page of ours sent; lines end as in Python.
+async def read_form(http: Request) -> Form:
+    """Return the form in a request, its CSRF token checked; lines end with ``\\n``.
 
     Raises:
         RefusedError: It is too long, no form, or another site's.
@@ -55,22 +53,22 @@ async def form_of(http: Request) -> Form:
     kind = http.headers.get("Content-Type", "")
     try:
         if kind.startswith("multipart/form-data"):
-            form = await run_in_threadpool(_parts, kind, await body_of(http, MOST_UPLOADED))
+            form = await run_in_threadpool(_multipart, kind, await body_of(http, MAX_UPLOAD))
         else:
-            text = (await body_of(http, MOST)).decode()
-            found = parse_qs(text, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+            text = (await body_of(http, MAX_FORM)).decode()
+            found = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
             form = Form({name: _lines(values[-1]) for name, values in found.items()})
     except (ValueError, LookupError) as error:
         raise RefusedError(400, "this is no form") from error
-    check_token(http, form.get(TOKEN, ""))
+    check_csrf_token(http, form.get(TOKEN, ""))
     return form
 
 
-def _parts(kind: str, body: bytes) -> Form:
-    """Return a form with a file: MIME's parts, as any e-mail has them."""
+def _multipart(kind: str, body: bytes) -> Form:
+    """Parse a multipart form: MIME, as in e-mails."""
     whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body, policy=HTTP)
     form, parts = Form(), list(whole.iter_parts())
-    if not whole.is_multipart() or len(parts) > MOST_FIELDS:
+    if not whole.is_multipart() or len(parts) > MAX_FIELDS:
         raise ValueError(len(parts))
     for part in parts:
         name = part.get_param("name", header="Content-Disposition")
@@ -88,7 +86,7 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def local(address: str) -> str:
-    """Return *address* where it is one of this site's; else that of the first page."""
+def local_path(address: str) -> str:
+    """Return *address* if it is a path on this site, else ``/``."""
     ours = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
     return address if ours else "/"

@@ -1,4 +1,4 @@
-"""Sessions: the cookie names one, and this process alone knows who it is, and his password."""
+"""Sessions: cookies hold their ids; credentials are in the memory of this process alone."""
 
 import secrets
 import time
@@ -10,80 +10,76 @@ from starlette.requests import Request
 
 from nightwire.schemas.serving import Login, Token
 
-SILENCE, LONGEST = 3600.0, 12 * 3600.0
-"""A session ends so long after its last request, and so long after it began. [s]"""
-MOST = 10_000
-"""Most sessions: of one more, the one that was silent longest ends."""
-NUMBER = "session"
-"""Under which the signed cookie keeps a session's number."""
-
-OPEN_LIST = "open_list"
-"""Attribute of a request's state: it goes on by itself, and is no sign that somebody is there."""
+IDLE_TIMEOUT, MAX_LIFETIME = 3600.0, 12 * 3600.0
+"""Time from a session's last request, and from its begin, to its end. [s]"""
+MAX_SESSIONS = 10_000
+"""Most sessions; one more ends the one that was idle longest."""
+SESSION_ID = "session"
+"""Key of the session's id in the signed cookie."""
+LIVE_LIST = "live_list"
+"""Attribute of a live list's request: it does not keep its session from being idle."""
 
 
 @dataclass
 class Session:
-    """Somebody who signed in.
+    """A signed-in browser's session.
 
     Attributes:
-        login: What he shows Kafka.  Where Kafka asks nobody, a name that nobody has verified.
-        ends: When it ends, whatever happens.
-        silent: When it ends if nothing is asked until then. [s, the sessions' clock]
+        login: Credentials for Kafka; where Kafka demands none, a name that nobody has verified.
+        expires: Its end at the latest. [s, the sessions' clock]
+        idle_until: Its end without a further request. [s, the sessions' clock]
     """
 
     login: Login | Token
-    ends: float
-    silent: float
+    expires: float
+    idle_until: float
 
 
 class Sessions:
-    """All sessions.  They end with the process: whoever was signed in signs in again.
+    """All sessions.  They end with the process.
 
     Args:
         clock: Gives the time. [s, any steady clock]
 
     Attributes:
-        secret: Signs their cookies.
+        secret: Key that signs their cookies.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.secret, self._clock = secrets.token_urlsafe(32), clock
-        self._known: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def begin(self, http: Request, login: Login | Token) -> None:
-        """Let the browser that asks be *login* from now on, under a number that nobody knew."""
+        """Begin a session for the browser, in place of its former one, with a new id."""
         self.end(http)
-        now, number = self._clock(), secrets.token_urlsafe(32)
-        life = min(LONGEST, login.expires - time.time()) if isinstance(login, Token) else LONGEST
-        self._known[number] = Session(login, now + life, now + SILENCE)
-        if len(self._known) > MOST:
-            self._known.popitem(last=False)
-        http.session[NUMBER] = number
+        now, session_id = self._clock(), secrets.token_urlsafe(32)
+        life = min(MAX_LIFETIME, login.expires - time.time()) if isinstance(login, Token) else MAX_LIFETIME
+        self._sessions[session_id] = Session(login, now + life, now + IDLE_TIMEOUT)
+        if len(self._sessions) > MAX_SESSIONS:
+            self._sessions.popitem(last=False)
+        http.session[SESSION_ID] = session_id
 
     def of(self, http: Request) -> Session | None:
-        """Return the session of the browser that asks; None without one, or where it has ended.
-
-        It lives on by that, but for a live list, `OPEN_LIST`: nobody need sit before it.
-        """
-        self._forget_ended()
-        number, now = http.session.get(NUMBER, ""), self._clock()
-        if (one := self._known.get(number)) is None:
+        """Return the browser's session, if any; a request, but no `LIVE_LIST`, keeps it alive."""
+        self._end_idle()
+        session_id, now = http.session.get(SESSION_ID, ""), self._clock()
+        if (one := self._sessions.get(session_id)) is None:
             return None
-        if now >= one.ends:
+        if now >= one.expires:
             self.end(http)
             return None
-        if not getattr(http.state, OPEN_LIST, False):
-            one.silent = now + SILENCE
-            self._known.move_to_end(number)
+        if not getattr(http.state, LIVE_LIST, False):
+            one.idle_until = now + IDLE_TIMEOUT
+            self._sessions.move_to_end(session_id)
         return one
 
-    def _forget_ended(self) -> None:
-        """Forget who was silent for too long, and his password, whether or not he comes again."""
-        while self._known and self._clock() >= next(iter(self._known.values())).silent:
-            self._known.popitem(last=False)
+    def _end_idle(self) -> None:
+        """End the sessions that were idle for too long, so that no password is kept."""
+        while self._sessions and self._clock() >= next(iter(self._sessions.values())).idle_until:
+            self._sessions.popitem(last=False)
 
     def end(self, http: Request) -> None:
-        """Forget who the browser that asks is, and all that its cookie holds."""
-        self._known.pop(http.session.get(NUMBER, ""), None)
+        """End the browser's session, and clear its cookie."""
+        self._sessions.pop(http.session.get(SESSION_ID, ""), None)
         if http.session:
             http.session.clear()

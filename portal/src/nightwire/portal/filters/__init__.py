@@ -1,7 +1,7 @@
-"""An owner's filters, asked for as he is: what `nightwire filter …` does, by the same code."""
+"""An owner's filters, by the code of `nightwire filter …`, with the owner's own rights."""
 
-from nightwire.portal.filters.actions import FilterActions, Outcome, Wish
+from nightwire.portal.filters.actions import EngineAnswer, FilterActions, FilterDraft
 from nightwire.portal.filters.owner import Owner
-from nightwire.portal.filters.trial import Tried
+from nightwire.portal.filters.trial import TrialReport
 
-__all__ = ["FilterActions", "Outcome", "Owner", "Tried", "Wish"]
+__all__ = ["EngineAnswer", "FilterActions", "FilterDraft", "Owner", "TrialReport"]

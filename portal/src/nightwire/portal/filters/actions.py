@@ -1,4 +1,4 @@
-"""Where an owner's wishes are taken: to try a filter, to submit it, to change it, to show it."""
+"""An owner's actions on filters: try, submit, comment, change, share."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -36,44 +36,44 @@ from nightwire.filters.cli import (
     write_comment,
 )
 from nightwire.filters.sandbox import Strength
-from nightwire.portal.filters.apart import apart
+from nightwire.portal.filters.child_process import call_in_child
 from nightwire.portal.filters.owner import Owner
-from nightwire.portal.filters.trial import Question, Tried, tried
+from nightwire.portal.filters.trial import TrialReport, TrialRequest, run_trial
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 from nightwire.schemas.topics import NAME, filter_topic
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Longest wait for the engine. [s]"""
 ACTIONS = ("enable", "disable", "rollback", "remove", "backfill", "stop-backfill")
-AT_ONCE = 2
-"""Trials that run at once, each of another owner: each may take a core."""
+MAX_TRIALS = 2
+"""Trials that run at once, each of another owner; one may take a core."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """A filter as the page's form, or a program, writes it.
+class FilterDraft:
+    """A filter that has not been submitted yet, as a form or the API gives it.
 
     Attributes:
         language: ``python`` or ``sql``.
         text: The filter.
-        survey: Whose alerts it judges.
+        survey: Of the alerts that it judges.
         cap: Most alerts a visit; 0 for all.
-        choice: Which ones: the ``first``, or the ``best``.
-        notify: Where each alert that passes is posted or mailed to; empty for nowhere.
-        entry: The function; empty: the only one, or ``keep``.
+        choice: Which alerts, where more pass: the ``first``, or the ``best``.
+        notify: URL to which each alert that passes is posted or mailed; empty for none.
+        entry: The filter's function; empty: the only one, or ``keep``.
         columns: Columns that are its arguments.
-        transform: The function that computes what is added; empty for none.
-        output: Where alerts go in place of the filter's own topic: a community broker's stream.
-        drop: Fields that are left out there.
+        transform: The function that computes added fields; empty for none.
+        output: A community broker's stream, in place of the filter's own topic.
+        drop: Fields that are left out of the output.
         means: Fields of which a mean is added.
         lite: Whether stamps and histories are left out.
         sources: Topics that are judged in place of the survey's.
-        behind: What becomes of it where the slow lane cannot keep up.
-        since: From when on its past is judged; empty for none.
-        targets: A file of targets, near which alerts are asked about; empty for none.
-        file: Its name.
-        radius: How near. [arcsec]
-        target_columns: Columns of it that go along; none for all.
+        behind: What the engine does with a filter that falls behind in the slow lane.
+        since: Begin of the backfill; empty for none.
+        targets: Bytes of a file of targets, near which alerts must lie; empty for none.
+        file: Name of that file.
+        radius: Around each target. [arcsec]
+        target_columns: Columns of the file that are added to alerts; empty for all.
     """
 
     language: str
@@ -98,22 +98,22 @@ class Wish:
     target_columns: Sequence[str] = ()
 
     def submission(self) -> Submission:
-        """Return what it asks of an alert.
+        """Return the filter's condition as a submission.
 
         Raises:
-            FilterError: It is no filter.
+            FilterError: The text is no filter.
         """
         return text_submission(self.language, self.text, self.entry, self.transform, self.columns)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The engine's answer.
+class EngineAnswer:
+    """The engine's answer to a request.
 
     Attributes:
-        accepted: Whether it was done.
-        version: Which version is meant.
-        reasons: Why not; else remarks.
+        accepted: Whether it was carried out.
+        version: The version that it concerns.
+        reasons: Why it was refused; else remarks.
     """
 
     accepted: bool
@@ -123,12 +123,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class FilterActions:
-    """Takes wishes.
+    """Carries out owners' actions.
 
     Attributes:
         where: The site's addresses.
-        access: Says who is who.
-        secret: Signs links to texts; whoever knows it can make one.
+        access: Kafka's authentication.
+        secret: Key that signs links to texts.
         strength: Of the sandbox.
     """
 
@@ -136,43 +136,43 @@ class FilterActions:
     access: KafkaAccess
     secret: str
     strength: Strength = "strong"
-    _running: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE))
+    _running: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_TRIALS))
     _trying: set[str] = field(default_factory=set)
 
     def owner(self, login: Login | Token) -> Owner:
-        """Return who signed in.
+        """Return the owner with these credentials.
 
         Raises:
-            RefusedError: 403: owners have other names.
+            RefusedError: 403: the name is no owner's.
         """
         if not NAME.fullmatch(login.name):
             raise RefusedError(403, f"{login.name[:60]} is no owner of filters: these have names like ann-2")
         return Owner.of(login, self.access, self.where.kafka)
 
-    def tried(self, owner: Owner, wish: Wish, last: int, *, of_last_night: bool) -> Tried:
-        """Try a filter on alerts of its survey.
+    def try_filter(self, owner: Owner, draft: FilterDraft, last: int, *, of_last_night: bool) -> TrialReport:
+        """Try a filter on *last* alerts of its survey.
 
         Raises:
-            FilterError: It is no filter, or takes too long.
-            RefusedError: Others are being tried, or Kafka refuses.
+            FilterError: The draft is no filter, or takes too long.
+            RefusedError: 429: too many trials are running; or Kafka refuses.
         """
-        with self._turn(owner.name):
-            one, remark = self._asked_of(owner, TRIED, wish)
-            asked = Question(
-                one.language, one.source, one.entry, wish.survey, last, of_last_night,
+        with self._trial_slot(owner.name):
+            one, remarks = self._submission_of(owner, TRIED, draft)
+            request = TrialRequest(
+                one.language, one.source, one.entry, draft.survey, last, of_last_night,
                 self.where.schema_registry, self.where.archive, self.strength, one.watchlist.decode(),
             )  # fmt: skip
-            found = tried(owner, asked)
-        return replace(found, remarks=[*found.remarks, *remark])
+            report = run_trial(owner, request)
+        return replace(report, remarks=[*report.remarks, *remarks])
 
     @contextmanager
-    def _turn(self, owner: str) -> Iterator[None]:
+    def _trial_slot(self, owner: str) -> Iterator[None]:
         if owner in self._trying:
             raise RefusedError(429, "a filter of yours is being looked at: wait until that is done")
         self._trying.add(owner)
         try:
             if not self._running.acquire(timeout=10.0):
-                raise RefusedError(429, f"{AT_ONCE} filters are being tried: try yours again in a minute")
+                raise RefusedError(429, f"{MAX_TRIALS} filters are being tried: try yours again in a minute")
             try:
                 yield
             finally:
@@ -180,106 +180,104 @@ class FilterActions:
         finally:
             self._trying.discard(owner)
 
-    def submitted(self, owner: Owner, name: str, wish: Wish) -> Outcome:
-        """Submit a filter; where that is wished, let its owner know what passes.
+    def submit(self, owner: Owner, name: str, draft: FilterDraft) -> EngineAnswer:
+        """Submit a filter, with a flow for notifications where the draft has ``notify``.
 
         Raises:
-            FilterError: It is no filter, or has no targets.
-            NameError_: It cannot be called so.
+            FilterError: The draft is no filter, or its targets cannot be read.
+            NameError_: *name* is not valid.
             RefusedError: Kafka refuses, or the engine does not answer.
         """
-        topic = wish.output or filter_topic(owner.name, name)
-        if wish.notify:
-            check_url(wish.notify)
-        asked, remarks = self._submission(owner, name, wish)
-        done = self._asked(owner, "submit", name, asked.fields())
+        topic = draft.output or filter_topic(owner.name, name)
+        if draft.notify:
+            check_url(draft.notify)
+        asked, remarks = self._shaped(owner, name, draft)
+        done = self._request(owner, "submit", name, asked.fields())
         done = replace(done, reasons=[*done.reasons, *remarks])
-        if not (done.accepted and wish.notify):
+        if not (done.accepted and draft.notify):
             return done
         try:
-            flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, wish.notify)
-            why = owner.ask(doubt, self.where, wish.notify)
+            flow = owner.ask(notify_owner, owner.bootstrap, owner.name, name, topic, draft.notify)
+            why = owner.ask(doubt, self.where, draft.notify)
         except (RefusedError, FlowDeniedError, SiteHttpError) as error:
-            return replace(done, reasons=[*done.reasons, f"but nothing is sent to {wish.notify}: {error}"])
-        said = f"goes to {wish.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
-        return replace(done, reasons=[*done.reasons, said, *([f"but {why}"] if why else [])])
+            return replace(done, reasons=[*done.reasons, f"but nothing is sent to {draft.notify}: {error}"])
+        flowing = f"goes to {draft.notify} by the flow {flow}, which ends with `nightwire flow down {flow}`"
+        return replace(done, reasons=[*done.reasons, flowing, *([f"but {why}"] if why else [])])
 
-    def _submission(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
-        """Return what is sent of a wish, and remarks on its targets."""
-        with self._turn(owner.name) if wish.targets else nullcontext():
-            asked, remarks = self._asked_of(owner, name, wish)
+    def _shaped(self, owner: Owner, name: str, draft: FilterDraft) -> tuple[Submission, list[str]]:
+        """Return the submission with cap, sources and output, and remarks on its targets."""
+        with self._trial_slot(owner.name) if draft.targets else nullcontext():
+            asked, remarks = self._submission_of(owner, name, draft)
         whole = shaped(
-            asked, wish.survey, wish.drop, wish.means, lite=wish.lite, cap=wish.cap,
-            choice=wish.choice, sources=wish.sources, output=wish.output, behind=wish.behind,
-            backfill=length_since(wish.since, now_ms()) if wish.since else 0,
+            asked, draft.survey, draft.drop, draft.means, lite=draft.lite, cap=draft.cap,
+            choice=draft.choice, sources=draft.sources, output=draft.output, behind=draft.behind,
+            backfill=length_since(draft.since, now_ms()) if draft.since else 0,
         )  # fmt: skip
         return whole, remarks
 
-    def _asked_of(self, owner: Owner, name: str, wish: Wish) -> tuple[Submission, list[str]]:
-        """Return what a wish asks of an alert, its targets too, and remarks on these."""
-        if not wish.targets:
-            return wish.submission(), []
-        asked = wish.submission() if wish.text.strip() else None
+    def _submission_of(self, owner: Owner, name: str, draft: FilterDraft) -> tuple[Submission, list[str]]:
+        """Return the condition of a draft with its targets, and remarks on these."""
+        if not draft.targets:
+            return draft.submission(), []
+        asked = draft.submission() if draft.text.strip() else None
         with TemporaryDirectory() as folder:
-            file = Path(folder) / (re.sub(r"[^\w.-]", "_", wish.file)[-60:].strip(".") or "targets")
-            file.write_bytes(wish.targets)
-            text, remark = apart(targets_in, str(file), list(wish.target_columns))
-        near = near_targets(asked, f"{owner.name}/{name}", wish.radius, text.encode())
+            file = Path(folder) / (re.sub(r"[^\w.-]", "_", draft.file)[-60:].strip(".") or "targets")
+            file.write_bytes(draft.targets)
+            text, remark = call_in_child(read_targets, str(file), list(draft.target_columns))
+        near = near_targets(asked, f"{owner.name}/{name}", draft.radius, text.encode())
         return near, [remark] if remark else []
 
-    def said(self, owner: Owner, whose: str, name: str, text: str) -> None:
-        """Let an owner say something about a filter.
+    def comment(self, owner: Owner, whose: str, name: str, text: str) -> None:
+        """Write an owner's comment on a filter of *whose*.
 
         Raises:
-            RefusedError: 422: that is no comment; Kafka refuses or does not answer.
+            RefusedError: 422: the text is no comment; Kafka refuses or does not answer.
         """
-        self._commented(owner, write_comment, whose, name, text)
+        self._change_comments(owner, write_comment, whose, name, text)
 
-    def taken_back(self, owner: Owner, comment: str) -> None:
-        """Let an owner take back what he said.
+    def take_back(self, owner: Owner, comment: str) -> None:
+        """Take back an owner's comment, by its id.
 
         Raises:
-            RefusedError: 422: he did not; Kafka refuses or does not answer.
+            RefusedError: 422: it is not his; Kafka refuses or does not answer.
         """
-        self._commented(owner, take_back, comment)
+        self._change_comments(owner, take_back, comment)
 
-    def _commented(self, owner: Owner, how: Callable[..., object], *what: str) -> None:
+    def _change_comments(self, owner: Owner, change: Callable[..., object], *arguments: str) -> None:
         try:
-            owner.ask(how, owner.bootstrap, owner.name, *what)
+            owner.ask(change, owner.bootstrap, owner.name, *arguments)
         except CommentError as error:
             raise RefusedError(422, str(error)) from error
 
-    def changed(self, owner: Owner, name: str, action: str, version: int = 0, since: str = "") -> Outcome:
-        """Enable, disable or remove a filter, roll it back, or judge its past since some time.
+    def change(self, owner: Owner, name: str, action: str, version: int = 0, since: str = "") -> EngineAnswer:
+        """Carry out one of `ACTIONS`: a rollback is to *version*, a backfill from *since* on.
 
         Raises:
-            FilterError: That is no time, or the filter is not live.
+            FilterError: *since* is no time, or the filter is not live.
             NameError_: There is no such filter.
-            RefusedError: There is no such action; Kafka refuses, or the engine does not answer.
+            RefusedError: 400: no such action; Kafka refuses, or the engine does not answer.
         """
         if action not in ACTIONS:
             raise RefusedError(400, f"{action[:20]!r} is no action; there are {', '.join(ACTIONS)}")
         filter_topic(owner.name, name)
         if action == "backfill":
             fields = owner.ask(past_again, owner.bootstrap, owner.name, name, since)
-            return self._asked(owner, "submit", name, fields)
-        return self._asked(owner, action, name, {"version": version})
+            return self._request(owner, "submit", name, fields)
+        return self._request(owner, action, name, {"version": version})
 
-    def _asked(self, owner: Owner, action: str, name: str, fields: dict[str, Any]) -> Outcome:
-        answer = owner.ask(
-            send_request, owner.bootstrap, action, owner.name, name, timeout=PATIENCE, **fields
-        )
-        return Outcome(answer["accepted"], answer["version"], list(answer["reasons"]))
+    def _request(self, owner: Owner, action: str, name: str, fields: dict[str, Any]) -> EngineAnswer:
+        answer = owner.ask(send_request, owner.bootstrap, action, owner.name, name, timeout=TIMEOUT, **fields)
+        return EngineAnswer(answer["accepted"], answer["version"], list(answer["reasons"]))
 
-    def link(self, owner: str, name: str, version: int) -> str:
-        """Return what opens the text of one version to whoever has it."""
+    def sign_link(self, owner: str, name: str, version: int) -> str:
+        """Return the signed link by which anybody may read one version's text."""
         return str(self._links.dumps([owner, name, version]))
 
-    def linked(self, link: str) -> tuple[str, str, int, str]:
-        """Return owner, name, version and text of what a link opens.
+    def open_link(self, link: str) -> tuple[str, str, int, str]:
+        """Return owner, name, version and text of a signed link's filter.
 
         Raises:
-            RefusedError: 404: it opens nothing.
+            RefusedError: 404: the link is not valid, or there is no such version.
         """
         try:
             owner, name, version = self._links.loads(link)
@@ -295,11 +293,11 @@ class FilterActions:
         return URLSafeSerializer(self.secret, "shared filter")
 
 
-def targets_in(file: str, columns: Sequence[str]) -> tuple[str, str]:
-    """Return the targets in a file, which a stranger made, as CSV, and a remark: apart from us.
+def read_targets(file: str, columns: Sequence[str]) -> tuple[str, str]:
+    """Return the targets in a file as CSV, and a remark or none; in the child.
 
     Raises:
-        FilterError: It is no watchlist.
+        FilterError: The file is no watchlist.
     """
     text, remark = watchlist_text(Path(file), Columns(kept=tuple(columns)))
     return text.decode(), remark

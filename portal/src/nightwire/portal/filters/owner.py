@@ -1,4 +1,4 @@
-"""Who asks Kafka: the owner himself, so that he gets what Kafka lets him."""
+"""Owners of filters, whose requests enter Kafka by their own name and rights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, identity, s
 from nightwire.filters.authoring import NoAnswerError
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
-OWN = ("sasl.", "ssl.key", "ssl.certificate", "ssl.keystore")
-"""Beginnings of librdkafka's properties that say who enters."""
+CREDENTIALS = ("sasl.", "ssl.key", "ssl.certificate", "ssl.keystore")
+"""Prefixes of librdkafka's properties for authentication."""
 Asked = ParamSpec("Asked")
 Answer = TypeVar("Answer")
 
@@ -23,8 +23,8 @@ class Owner:
     Attributes:
         name: His name.
         bootstrap: Kafka's address, for him.
-        client: librdkafka's properties by which he enters; none where Kafka asks nobody.
-        token: What he shows in place of a password, until when it holds, and whom it names.
+        client: librdkafka's properties for his authentication; empty where Kafka demands none.
+        token: In place of a password: its text, expiry [s since 1970] and principal.
     """
 
     name: str
@@ -34,14 +34,14 @@ class Owner:
 
     @classmethod
     def of(cls, login: Login | Token, access: KafkaAccess, bootstrap: str) -> "Owner":
-        """Return who signs in by *login* at the Kafka at *bootstrap*.
+        """Return the owner with credentials *login* at the Kafka at *bootstrap*.
 
         Raises:
-            RefusedError: 403: the portal alone can enter there, and lends nobody its own name.
+            RefusedError: 403: that Kafka knows the portal alone, which lends nobody its own name.
         """
         if not access.demanded:
             own = identity(bootstrap)
-            if any(name.startswith(OWN) for name in own):
+            if any(name.startswith(CREDENTIALS) for name in own):
                 raise RefusedError(403, "this portal cannot tell owners apart: give it a name and a password")
             return cls(login.name, bootstrap, own)
         *_, client = access.clients(login)
@@ -50,10 +50,10 @@ class Owner:
         return cls(login.name, texts.pop("bootstrap.servers", bootstrap), texts, shown)
 
     def ask(self, question: Callable[Asked, Answer], *asked: Asked.args, **named: Asked.kwargs) -> Answer:
-        """Return the answer to a question that is asked as this owner.
+        """Return what *question* returns with Kafka clients that have this owner's rights.
 
         Raises:
-            RefusedError: Kafka does not let him, or does not answer; or the engine does not.
+            RefusedError: Kafka refuses the owner; or it, or the engine, does not answer.
         """
         try:
             with speaking_for(self._principal()):

@@ -1,4 +1,4 @@
-"""A filter tried in a process of its own, which asks Kafka as the owner.
+"""A filter's trial in a child process, which has the owner's rights at Kafka.
 
 The filter's code runs in the sandbox beneath it, and nowhere else.
 """
@@ -10,26 +10,26 @@ from typing import Any
 
 from nightwire.filters.authoring import JudgedAlert, Submission, light_curve_svg, try_on_recent
 from nightwire.filters.sandbox import Strength
-from nightwire.portal.filters.apart import apart
+from nightwire.portal.filters.child_process import call_in_child
 from nightwire.portal.filters.owner import Owner
 from nightwire.portal.pictures import strip
 
-PASSED, MISSED = 8, 8
+MAX_PASSED, MAX_MISSED = 8, 8
 """Alerts that are shown: of those that passed, and of those that just missed."""
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An alert of the sample, with what there is to see of it.
+class SampleAlert:
+    """An alert of the sample, with its verdict, light curve and stamps.
 
     Attributes:
-        survey: Whose alert.
+        survey: Its survey.
         id: Its id.
         object: Id of its object; empty for none.
-        says: Band and magnitude, and the verdict.
+        says: Band, magnitude and verdict.
         passed: Whether it passed.
-        curve: Light curve, as SVG of our own making.
-        stamps: Its stamps beside each other, as PNG in base64; empty without any.
+        curve: Light curve, as SVG.
+        stamps: Its stamps beside each other, as JPEG in base64; empty without any.
     """
 
     survey: str
@@ -42,16 +42,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Tried:
-    """What came out of a trial.
+class TrialReport:
+    """The result of a trial.
 
     Attributes:
-        judged: Alerts of the sample.
-        passed: Those that passed.
-        failed: Those on which it failed.
+        judged: Number of alerts of the sample.
+        passed: Number of those that passed.
+        failed: Number of those on which the filter failed.
         cost_us: CPU time for an alert, here. [µs]
-        stages: Alerts that each condition stopped, and each failure, the largest number first.
-        remarks: What the engine would say, with cost and lane.
+        stages: Number of alerts that each condition or failure stopped, largest first.
+        remarks: The engine's remarks on a submission, with cost and lane.
         pictures: Some that passed, and some that just missed.
     """
 
@@ -61,24 +61,24 @@ class Tried:
     cost_us: float
     stages: Sequence[tuple[int, str]]
     remarks: Sequence[str]
-    pictures: Sequence[Picture]
+    pictures: Sequence[SampleAlert]
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is tried, on what.
+class TrialRequest:
+    """A filter, and the sample on which it is tried.
 
     Attributes:
         language: ``python`` or ``sql``.
         source: The filter.
         entry: Its function; empty for SQL.
-        survey: Whose alerts.
-        last: How many of them.
-        of_last_night: Whether they are of the last night, from the archive; else the newest.
+        survey: The sample's survey.
+        last: The sample's size.
+        of_last_night: Whether the sample is of the last night, from the archive; else the newest.
         registry: The schema registry's URL.
         archive: The archive's.
         strength: Of the sandbox.
-        watchlist: Targets near which it asks for alerts, as CSV; empty for none.
+        watchlist: Targets near which alerts must lie, as CSV; empty for none.
     """
 
     language: str
@@ -93,48 +93,48 @@ class Question:
     watchlist: str = ""
 
 
-def tried(owner: Owner, question: Question) -> Tried:
-    """Return the trial of a filter.
+def run_trial(owner: Owner, request: TrialRequest) -> TrialReport:
+    """Run a trial in a child process.
 
     Raises:
-        FilterError: It is no filter, or takes too long.
+        FilterError: The text is no filter, or takes too long.
         RefusedError: Kafka refuses.
     """
-    variables = {"NIGHTWIRE_ARCHIVE_HTTP": question.archive} if question.archive else {}
-    found = apart(ask_as, asdict(owner), asdict(question), **variables)
-    pictures = [Picture(**one) for one in found["pictures"]]
-    return Tried(**{**found, "pictures": pictures, "stages": [tuple(one) for one in found["stages"]]})
+    variables = {"NIGHTWIRE_ARCHIVE_HTTP": request.archive} if request.archive else {}
+    found = call_in_child(run_as_owner, asdict(owner), asdict(request), **variables)
+    pictures = [SampleAlert(**one) for one in found["pictures"]]
+    return TrialReport(**{**found, "pictures": pictures, "stages": [tuple(one) for one in found["stages"]]})
 
 
-def ask_as(owner: Mapping[str, Any], question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the trial as JSON has it, made by this process, as its owner."""
+def run_as_owner(owner: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a trial in this process, with its owner's rights; return the report as JSON."""
     one = Owner(**owner)
-    return asdict(one.ask(_tried, Question(**question), one.bootstrap))
+    return asdict(one.ask(_run, TrialRequest(**request), one.bootstrap))
 
 
-def _tried(asked: Question, bootstrap: str) -> Tried:
-    """Return the trial, made here and now."""
+def _run(asked: TrialRequest, bootstrap: str) -> TrialReport:
+    """Run a trial in this process."""
     submission = Submission(asked.language, asked.source, asked.entry, watchlist=asked.watchlist.encode())
     where = (asked.survey, asked.last, bootstrap, asked.registry)
     report = try_on_recent(submission, *where, of_last_night=asked.of_last_night, strength=asked.strength)
     failed = sum(one.fault is not None for one in report.judged)
     passed = [one for one in report.judged if one.passed]
-    shown = [*passed[:PASSED], *report.just_missed[:MISSED]]
-    return Tried(
+    shown = [*passed[:MAX_PASSED], *report.just_missed[:MAX_MISSED]]
+    return TrialReport(
         len(report.judged),
         len(passed),
         failed,
         report.cost_us,
         [(number, why) for why, number in report.stages.most_common()],
         list(report.remarks),
-        [_picture(asked.survey, one) for one in shown],
+        [_sample_alert(asked.survey, one) for one in shown],
     )
 
 
-def _picture(survey: str, one: JudgedAlert) -> Picture:
+def _sample_alert(survey: str, one: JudgedAlert) -> SampleAlert:
     alert = one.alert
     seen = "" if alert.magnitude is None else f"{alert.band or '?'} = {alert.magnitude:.2f} mag, "
     stamps = base64.b64encode(strip(alert.stamps)).decode() if alert.stamps else ""
     named = str(alert.object_id or alert.solar_system_id or "")
     curve = light_curve_svg(alert)
-    return Picture(survey, str(alert.id), named, f"{seen}{one.why}", one.passed, curve, stamps)
+    return SampleAlert(survey, str(alert.id), named, f"{seen}{one.why}", one.passed, curve, stamps)

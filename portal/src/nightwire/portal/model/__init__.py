@@ -1,24 +1,25 @@
 """What is known of recent alerts, and questions about them: pure."""
 
-from nightwire.portal.model.curve import Measured, as_columns, curve_of
-from nightwire.portal.model.recent import Recent
-from nightwire.portal.model.rows import VOEVENT, Classified, Row, rows_of
-from nightwire.portal.model.search import Position, Question, parse
+from nightwire.portal.model.curve import CurvePoint, as_columns, curve_of
+from nightwire.portal.model.recent import RecentAlerts
+from nightwire.portal.model.rows import VOEVENT, Classification, RecordId, Row, rows_of
+from nightwire.portal.model.search import Position, SearchQuery, parse_query
 from nightwire.portal.model.sky import circle, density, moc
 
 __all__ = [
     "VOEVENT",
-    "Classified",
-    "Measured",
+    "Classification",
+    "CurvePoint",
     "Position",
-    "Question",
-    "Recent",
+    "RecentAlerts",
+    "RecordId",
     "Row",
+    "SearchQuery",
     "as_columns",
     "circle",
     "curve_of",
     "density",
     "moc",
-    "parse",
+    "parse_query",
     "rows_of",
 ]

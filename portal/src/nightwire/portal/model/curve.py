@@ -1,4 +1,4 @@
-"""The light curve of an object: what its alerts say of it, each measurement once."""
+"""The light curve of an object: the measurements in its alerts, each once."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One measurement; None for what there is not.
+class CurvePoint:
+    """One measurement of a light curve; None for what is missing.
 
     Attributes:
-        mjd: When. [d, UTC]
+        mjd: Time. [d, UTC]
         mjd_tai: The same on TAI. [d]
         band: Filter.
         kind: ``detection``, ``forced`` photometry, or ``limit``: nothing was seen.
@@ -58,11 +58,11 @@ class Measured:
     alert: str | None = None
 
 
-def curve_of(alerts: Iterable[ReceivedAlert]) -> list[Measured]:
+def curve_of(alerts: Iterable[ReceivedAlert]) -> list[CurvePoint]:
     """Return the measurements in *alerts*, by time; of equal ones the first alert's."""
-    once: dict[tuple[float, str, str], Measured] = {}
+    once: dict[tuple[float, str, str], CurvePoint] = {}
     for alert in alerts:
-        for one in _measured(alert):
+        for one in _points(alert):
             key = round(one.mjd_tai, 6), one.band, one.kind
             if key not in once or (one.alert and not once[key].alert):
                 once[key] = one
@@ -71,10 +71,10 @@ def curve_of(alerts: Iterable[ReceivedAlert]) -> list[Measured]:
     return [replace(one, mjd=_finite(mjd)) for one, mjd in zip(found, dates, strict=True)]
 
 
-def as_columns(curve: Sequence[Measured]) -> dict[str, Any]:
+def as_columns(curve: Sequence[CurvePoint]) -> dict[str, Any]:
     """Return the measurements as columns, shape (n,): numbers with NaN, or texts."""
     rows, found = [asdict(one) for one in curve], {}
-    for column in fields(Measured):
+    for column in fields(CurvePoint):
         values = [row[column.name] for row in rows]
         if column.name in UNITS:
             found[column.name] = np.array([math.nan if one is None else one for one in values], float)
@@ -83,7 +83,7 @@ def as_columns(curve: Sequence[Measured]) -> dict[str, Any]:
     return found
 
 
-def _measured(alert: ReceivedAlert) -> Iterator[Measured]:
+def _points(alert: ReceivedAlert) -> Iterator[CurvePoint]:
     survey = known_survey(alert.survey)
     if survey is None or alert.view is None:
         return
@@ -103,7 +103,7 @@ def _measured(alert: ReceivedAlert) -> Iterator[Measured]:
             yield one
 
 
-def _of_point(point: Point, kind: str, limit: Any, alert_id: str | None) -> Measured | None:
+def _of_point(point: Point, kind: str, limit: Any, alert_id: str | None) -> CurvePoint | None:
     time, flux, error = point.mjd_tai, _finite(point.flux), _finite(point.flux_error)
     limit = _finite(limit) if flux is None else None
     if kind == "forced" and flux is not None and error is not None and error > 0 and flux < FAINT * error:
@@ -111,7 +111,7 @@ def _of_point(point: Point, kind: str, limit: Any, alert_id: str | None) -> Meas
     if time is None or not math.isfinite(time) or (flux is None and limit is None):
         return None
     relative = abs(error / flux) if flux and error else None
-    return Measured(
+    return CurvePoint(
         mjd=None,
         mjd_tai=time,
         band=str(point.band or "")[:20],

@@ -1,4 +1,4 @@
-"""The newest alerts of each topic, found by id, by object and by place; bounded."""
+"""The newest alerts of each topic, indexed by id, object and position; bounded."""
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightwire.core.voevents import Post
-from nightwire.portal.model.rows import Classified, Row
+from nightwire.portal.model.rows import Classification, RecordId, Row
 
-Name = tuple[str, str]
-"""Survey, and an id in it."""
+SurveyId = tuple[str, str]
+"""A survey, and the id of an alert or object in it."""
 FILTERS = "filter."
-"""What the topics of filters begin with."""
-PASSED = 5
-"""Rows of all filters together, in those of one topic: there may be a thousand filters."""
+"""Prefix of filters' topics."""
+FILTERS_FACTOR = 5
+"""Most rows of all filters together, in multiples of a topic's: there may be a thousand filters."""
 POSTS = 2000
-"""Newest VOEvents of which threads are made."""
+"""Newest VOEvents that are kept for threads."""
 
 
-class Recent:
-    """The newest *keep* alerts of each topic, of filters together `PASSED` times as many.
+class RecentAlerts:
+    """The newest *keep* alerts of each topic; of all filters `FILTERS_FACTOR` times as many.
 
     Safe to use from several threads.
 
@@ -33,12 +33,12 @@ class Recent:
     """
 
     def __init__(self, keep: int) -> None:
-        self._keep, self._lock, self.newest_number, self._passed = keep, Lock(), 0, 0
+        self._keep, self._lock, self.newest_number, self._filter_rows = keep, Lock(), 0, 0
         self._topics: dict[str, deque[Row]] = defaultdict(deque)
-        self._named: dict[Name, dict[tuple[str, int, int], Row]] = defaultdict(dict)
-        self._read: dict[tuple[str, int], int] = {}
-        self._before: dict[tuple[str, int], int] = {}
-        self._returned: OrderedDict[tuple[str, str], dict[str, Classified]] = OrderedDict()
+        self._by_id: dict[SurveyId, dict[RecordId, Row]] = defaultdict(dict)
+        self._last_offsets: dict[tuple[str, int], int] = {}
+        self._offsets_at_restart: dict[tuple[str, int], int] = {}
+        self._classifications: OrderedDict[tuple[str, str], dict[str, Classification]] = OrderedDict()
         self._posts: deque[Post] = deque(maxlen=POSTS)
 
     def __len__(self) -> int:
@@ -46,31 +46,31 @@ class Recent:
 
     @property
     def topics(self) -> list[str]:
-        """Names of the topics of which something is known."""
+        """Names of the topics with rows."""
         with self._lock:
             return sorted(name for name, rows in self._topics.items() if rows)
 
-    def begin_again(self) -> None:
-        """Expect, from a new reader, what was read before, of which much may be forgotten."""
+    def expect_repeats(self) -> None:
+        """Expect a new reader to repeat records, of which many may have been evicted."""
         with self._lock:
-            self._before = dict(self._read)
+            self._offsets_at_restart = dict(self._last_offsets)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Take in *rows*; what came before, of the same partition and offset, is passed over.
+        """Add *rows*, but for those of a partition and offset that were added before.
 
-        Another alert at an offset that was read is of a topic that was made anew: what lay there
-        before is forgotten.
+        Another alert at an offset that was read means that the topic was deleted and made anew: the
+        partition's earlier rows are dropped.
         """
         with self._lock:
             for row in rows:
                 partition = row.topic, row.partition
-                if row.offset <= self._read.get(partition, -1):
-                    if row.place in self._named.get((row.survey, row.id), {}) or self._is_past(row):
+                if row.offset <= self._last_offsets.get(partition, -1):
+                    if row.record_id in self._by_id.get((row.survey, row.id), {}) or self._was_evicted(row):
                         continue
-                    self._forget_partition(*partition)
-                self._read[partition] = row.offset
+                    self._drop_partition(*partition)
+                self._last_offsets[partition] = row.offset
                 self.newest_number += 1
-                self._take(replace(row, number=self.newest_number))
+                self._append(replace(row, number=self.newest_number))
 
     def newest(self, topics: Collection[str], most: int, *, before: int | None = None) -> list[Row]:
         """Return up to *most* rows of *topics*, newest first.
@@ -81,12 +81,12 @@ class Recent:
             before: Only those whose number is less.
         """
         with self._lock:
-            rows = merge(*(self._backward(topic) for topic in topics), key=_age)
+            rows = merge(*(self._backward(topic) for topic in topics), key=_newest_first)
             older = (row for row in rows if before is None or row.number < before)
             return list(islice(older, most))
 
     def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
-        """Return the newest rows behind *number*, newest first, and how many more there are."""
+        """Return the newest rows after *number*, newest first, and how many more there are."""
         found: list[Row] = []
         with self._lock:
             for topic in topics:
@@ -94,27 +94,27 @@ class Recent:
                     if row.number <= number:
                         break
                     found.append(row)
-        found.sort(key=_age)
+        found.sort(key=_newest_first)
         return found[:most], max(0, len(found) - most)
 
     def named(self, survey: str, name: str, topics: Collection[str]) -> list[Row]:
         """Return the rows of an alert or an object, newest first, each alert once."""
         with self._lock:
-            found = list(self._named.get((survey, name), {}).values())
-        chosen = sorted((row for row in found if row.topic in topics), key=_age)
+            found = list(self._by_id.get((survey, name), {}).values())
+        chosen = sorted((row for row in found if row.topic in topics), key=_newest_first)
         own = sorted(chosen, key=lambda row: row.topic != row.source)  # the survey's own record first
-        return sorted({row.id: row for row in reversed(own)}.values(), key=_seen)
+        return sorted({row.id: row for row in reversed(own)}.values(), key=_newest_seen_first)
 
     def any_named(self, name: str, topics: Collection[str]) -> list[Row]:
         """Return the newest row of each survey that has an alert or an object of that name."""
-        surveys = {survey for survey, _ in list(self._named)}
+        surveys = {survey for survey, _ in list(self._by_id)}
         found = (self.named(survey, name, topics) for survey in sorted(surveys))
         return [rows[0] for rows in found if rows]
 
     def filters(self, row: Row, topics: Collection[str]) -> list[str]:
-        """Return the topics of the filters that an alert passed."""
+        """Return the topics of the filters that the alert of *row* passed."""
         with self._lock:
-            found = list(self._named.get((row.survey, row.id), {}).values())
+            found = list(self._by_id.get((row.survey, row.id), {}).values())
         return sorted({one.topic for one in found if one.topic != one.source and one.topic in topics})
 
     def near(
@@ -133,7 +133,7 @@ class Recent:
         distances = separation(ra, dec, positions(rows))
         order = np.argsort(distances, kind="stable")
         within = [(float(distances[at]), rows[at]) for at in order[: int((distances <= radius).sum())]]
-        once: dict[Name, tuple[float, Row]] = {}
+        once: dict[SurveyId, tuple[float, Row]] = {}
         for found in within:
             once.setdefault((found[1].survey, found[1].id), found)
         return list(once.values())[:most]
@@ -144,75 +144,75 @@ class Recent:
             rows = [row for topic in topics for row in self._topics.get(topic, ())]
         return [row for row in rows if row.ra is not None and row.dec is not None and row.written >= since]
 
-    def take_return(self, topic: str, returned: Classified) -> None:
-        """Keep what a community broker wrote to *topic*, in place of that classifier's earlier."""
-        key = topic, returned.alert
+    def add_classification(self, topic: str, one: Classification) -> None:
+        """Add a classification from *topic*, in place of that classifier's earlier one."""
+        key = topic, one.alert
         with self._lock:
-            self._returned.setdefault(key, {})[returned.classifier] = returned
-            self._returned.move_to_end(key)
-            if len(self._returned) > self._keep:
-                self._returned.popitem(last=False)
+            self._classifications.setdefault(key, {})[one.classifier] = one
+            self._classifications.move_to_end(key)
+            if len(self._classifications) > self._keep:
+                self._classifications.popitem(last=False)
 
-    def returned(self, ids: Collection[str], topics: Collection[str]) -> list[Classified]:
-        """Return what brokers sent back about the alerts of these *ids*, in *topics*."""
+    def classifications(self, ids: Collection[str], topics: Collection[str]) -> list[Classification]:
+        """Return the classifications in *topics* of the alerts with these *ids*."""
         with self._lock:
-            asked = [key for key in self._returned if key[0] in topics and key[1] in ids]
-            return [one for key in asked for one in self._returned[key].values()]
+            asked = [key for key in self._classifications if key[0] in topics and key[1] in ids]
+            return [one for key in asked for one in self._classifications[key].values()]
 
-    def take_post(self, post: Post) -> None:
-        """Keep what a thread shows of a VOEvent."""
+    def add_post(self, post: Post) -> None:
+        """Add a VOEvent, as threads show it."""
         with self._lock:
             self._posts.append(post)
 
     def posts(self) -> list[Post]:
-        """Return what threads show of the newest VOEvents, each once, newest first."""
+        """Return the newest VOEvents as threads show them, each once, newest first."""
         with self._lock:  # several gateways may have written one
             return list({(post.ivorn, post.version): post for post in self._posts}.values())[::-1]
 
     def _backward(self, topic: str) -> Iterator[Row]:
         return reversed(self._topics.get(topic, deque()))
 
-    def _take(self, row: Row) -> None:
+    def _append(self, row: Row) -> None:
         rows = self._topics[row.topic]
         rows.append(row)
-        for name in _names(row):
-            self._named[name][row.place] = row
+        for name in _ids(row):
+            self._by_id[name][row.record_id] = row
         if len(rows) > self._keep:
-            self._forget(rows.popleft())
+            self._remove_from_index(rows.popleft())
         elif row.topic.startswith(FILTERS):
-            self._passed += 1
-            self._bound_filters()
+            self._filter_rows += 1
+            self._evict_filter_row()
 
-    def _bound_filters(self) -> None:
-        """Forget the oldest of the filter that has most, where all together have too many."""
-        if self._passed > PASSED * self._keep:
+    def _evict_filter_row(self) -> None:
+        """Evict the oldest row of the largest filter topic, if filters together have too many."""
+        if self._filter_rows > FILTERS_FACTOR * self._keep:
             own = (rows for topic, rows in self._topics.items() if topic.startswith(FILTERS))
-            self._forget(max(own, key=len).popleft())
-            self._passed -= 1
+            self._remove_from_index(max(own, key=len).popleft())
+            self._filter_rows -= 1
 
-    def _is_past(self, row: Row) -> bool:
-        """Whether *row*, read again, lies before all that is still known of its partition."""
+    def _was_evicted(self, row: Row) -> bool:
+        """Whether *row*, read again, lies before all rows of its partition that are still kept."""
         own = (one.offset for one in self._topics[row.topic] if one.partition == row.partition)
-        before = self._before.get((row.topic, row.partition), -1)
+        before = self._offsets_at_restart.get((row.topic, row.partition), -1)
         return row.offset <= before and row.offset < next(own, before + 1)
 
-    def _forget_partition(self, topic: str, partition: int) -> None:
-        """Forget what is known of a partition."""
-        self._before.pop((topic, partition), None)
+    def _drop_partition(self, topic: str, partition: int) -> None:
+        """Drop all rows of a partition."""
+        self._offsets_at_restart.pop((topic, partition), None)
         rows = self._topics.pop(topic, deque())
         self._topics[topic] = deque(row for row in rows if row.partition != partition)
         for row in rows:
             if row.partition == partition:
-                self._forget(row)
+                self._remove_from_index(row)
         if topic.startswith(FILTERS):
-            self._passed -= len(rows) - len(self._topics[topic])
+            self._filter_rows -= len(rows) - len(self._topics[topic])
 
-    def _forget(self, row: Row) -> None:
-        for name in _names(row):
-            known = self._named[name]
-            known.pop(row.place, None)
+    def _remove_from_index(self, row: Row) -> None:
+        for name in _ids(row):
+            known = self._by_id[name]
+            known.pop(row.record_id, None)
             if not known:
-                del self._named[name]
+                del self._by_id[name]
 
 
 def positions(rows: Sequence[Row]) -> NDArray[np.float64]:
@@ -228,13 +228,13 @@ def separation(ra: float, dec: float, others: NDArray[np.float64]) -> NDArray[np
     return np.asarray(np.rad2deg(2 * np.arcsin(np.sqrt(np.clip(part, 0, 1)))))
 
 
-def _names(row: Row) -> set[Name]:
+def _ids(row: Row) -> set[SurveyId]:
     return {(row.survey, name) for name in (row.id, row.object) if name is not None}
 
 
-def _age(row: Row) -> int:
+def _newest_first(row: Row) -> int:
     return -row.number
 
 
-def _seen(row: Row) -> tuple[float, int]:
+def _newest_seen_first(row: Row) -> tuple[float, int]:
     return -(row.mjd or 0.0), -row.number

@@ -1,4 +1,4 @@
-"""What one line of a list says of an alert: its facts, and where it lies in Kafka."""
+"""Rows: an alert's facts as lists show them, with its topic, partition and offset."""
 
 import math
 import warnings
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from nightwire.consumers import ReceivedAlert
 
 VOEVENT = "voevent"
-"""What stands for a survey where there is none."""
+"""Survey of rows of VOEvents."""
 EPOCH = datetime(1858, 11, 17, tzinfo=UTC)
 """Modified Julian date 0."""
 UNIX_EPOCH = 40_587.0
 """Modified Julian date of 1970. [d]"""
+RecordId = tuple[str, int, int]
+"""Topic, partition, offset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,10 @@ class Row:
     """One alert or VOEvent; None for what is not known.
 
     Attributes:
-        topic: Where it lies,
-        partition: in which partition,
-        offset: and at which offset.
-        written: When Kafka took it. [s since 1970]
+        topic: Of its record in Kafka.
+        partition: Likewise.
+        offset: Likewise.
+        written: Kafka's timestamp. [s since 1970]
         survey: Its survey; `VOEVENT` for a VOEvent.
         id: Its id in the survey.
         object: Its object, else its solar-system object.
@@ -40,8 +42,8 @@ class Row:
         magnitude: [AB mag]
         snr: Flux over its error.
         stamps: Names of its stamps.
-        source: The topic that it first lay in.
-        number: Its place in the order in which this process read.
+        source: The topic that it was first written to.
+        number: Its number in the order of reading by this process, from 1 on.
     """
 
     topic: str
@@ -62,23 +64,23 @@ class Row:
     number: int = 0
 
     @property
-    def place(self) -> tuple[str, int, int]:
+    def record_id(self) -> RecordId:
         """Topic, partition and offset."""
         return self.topic, self.partition, self.offset
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON has it, with the times as texts."""
+        """Return the row as JSON, its times as ISO 8601."""
         known = {name: getattr(self, name) for name in self.__slots__}
         return {**known, "time": iso(self.mjd), "written": iso(self.written / 86_400 + UNIX_EPOCH)}
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
-    """What a community broker says of an alert.
+class Classification:
+    """A community broker's classification of an alert.
 
     Attributes:
-        broker: Who.
-        classifier: By which of its classifiers, of which version.
+        broker: The broker's name.
+        classifier: Name and version of its classifier.
         alert: Id of the alert.
         classes: Probability of each class. [0 to 1]
     """
@@ -114,7 +116,7 @@ def rows_of(alerts: Sequence[ReceivedAlert]) -> list[Row]:
     """Return the rows of *alerts*, in their order."""
     if not alerts:
         return []
-    utc = to_utc([_number(_known(alert, "mjd_tai"), math.nan) for alert in alerts])
+    utc = to_utc([_number(_attribute(alert, "mjd_tai"), math.nan) for alert in alerts])
     return [
         _row(alert, None if math.isnan(mjd) else float(mjd)) for alert, mjd in zip(alerts, utc, strict=True)
     ]
@@ -124,8 +126,8 @@ def _row(alert: ReceivedAlert, mjd: float | None) -> Row:
     event = alert.summary if alert.view is None else None
     if event is not None and event.time is not None:
         mjd = event.time.timestamp() / 86_400 + UNIX_EPOCH
-    found = {name: getattr(event, name) if event else _known(alert, name) for name in ("id", "ra", "dec")}
-    of_object = None if event else _known(alert, "object_id") or _known(alert, "solar_system_id")
+    found = {name: getattr(event, name) if event else _attribute(alert, name) for name in ("id", "ra", "dec")}
+    of_object = None if event else _attribute(alert, "object_id") or _attribute(alert, "solar_system_id")
     return Row(
         *alert.position,
         written=alert.timestamp.timestamp(),
@@ -135,15 +137,15 @@ def _row(alert: ReceivedAlert, mjd: float | None) -> Row:
         mjd=mjd,
         ra=_number(found["ra"]),
         dec=_number(found["dec"]),
-        band=None if event else _text(_known(alert, "band")),
-        magnitude=None if event else _number(_known(alert, "magnitude")),
-        snr=None if event else _number(_known(alert, "snr")),
+        band=None if event else _text(_attribute(alert, "band")),
+        magnitude=None if event else _number(_attribute(alert, "magnitude")),
+        snr=None if event else _number(_attribute(alert, "snr")),
         stamps=tuple(alert.stamps),
         source=alert.origin[0],
     )
 
 
-def _known(alert: ReceivedAlert, name: str) -> Any:
+def _attribute(alert: ReceivedAlert, name: str) -> Any:
     """Return an attribute of the alert's view; None where a field holds what it must not."""
     try:
         return getattr(alert.view, name, None)
@@ -151,8 +153,8 @@ def _known(alert: ReceivedAlert, name: str) -> Any:
         return None
 
 
-def _number(value: Any, otherwise: Any = None) -> Any:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else otherwise
+def _number(value: Any, default: Any = None) -> Any:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else default
 
 
 def _text(value: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""What somebody wrote into the box: a position in any usual writing, or a name."""
+"""The search box's text, parsed: a position in any usual notation, or a name."""
 
 import re
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ DEGREES = re.compile(r"([+-]?\d+(?:\.\d*)?)\s*[°d]?[\s,;]+([+-]?\d+(?:\.\d*)?)\
 COMPACT = re.compile(r"J?(\d\d)(\d\d)(\d\d(?:\.\d*)?)([+-]\d\d)(\d\d)(\d\d(?:\.\d*)?)")
 """``J123456.7+012345``, as catalogues name objects."""
 SEXAGESIMAL = re.compile(r"[+-]?\d[\d\s.:,;+\-hmsd°'\"′″−]*")
-"""What can be hours, minutes, seconds, and degrees."""
+"""Hours, minutes, seconds, and degrees."""
 RADIUS = re.compile(
     r"\br(?:adius)?\s*=\s*(\d+(?:\.\d*)?)\s*(\"|″|arcsec|'|′|arcmin|d|°|deg)?\s*$", re.IGNORECASE
 )
@@ -18,20 +18,20 @@ SCALES = {'"': 3600.0, "″": 3600.0, "arcsec": 3600.0, "'": 60.0, "′": 60.0, 
 
 @dataclass(frozen=True)
 class Position:
-    """A place on the sky. [deg, ICRS]"""
+    """A position on the sky. [deg, ICRS]"""
 
     ra: float
     dec: float
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked for.
+class SearchQuery:
+    """A parsed search.
 
     Attributes:
-        text: What was written, without the radius.
-        position: A position, where it is one.
-        radius: Around it, where one was written. [deg]
+        text: The search box's text, without the radius.
+        position: The position that the text is; None for a name.
+        radius: Around it; None where the text has none. [deg]
     """
 
     text: str
@@ -39,17 +39,17 @@ class Question:
     radius: float | None
 
 
-def parse(text: str) -> Question:
-    """Return what *text* asks for; ``r=30"`` at its end is a radius, in arcsec without a unit."""
+def parse_query(text: str) -> SearchQuery:
+    """Parse *text*; ``r=30"`` at its end is a radius, in arcsec without a unit."""
     text, radius = text.strip().replace("−", "-"), None
     if found := RADIUS.search(text):
         radius = float(found[1]) / SCALES.get((found[2] or '"').lower(), 1.0)
         text = text[: found.start()].rstrip(" ,;")
-    return Question(text, position_of(text), radius)
+    return SearchQuery(text, position_of(text), radius)
 
 
 def position_of(text: str) -> Position | None:
-    """Return the position that *text* writes; None where it writes none.
+    """Parse *text* as a position; None where it is none.
 
     Two numbers are degrees; with colons, letters or six numbers the first is hours.
     """
@@ -63,10 +63,10 @@ def position_of(text: str) -> Position | None:
     from astropy.coordinates import SkyCoord
 
     try:
-        place = SkyCoord(text.replace(",", " ").replace(";", " "), unit=(units.hourangle, units.deg))
+        found = SkyCoord(text.replace(",", " ").replace(";", " "), unit=(units.hourangle, units.deg))
     except (ValueError, TypeError, IndexError, units.UnitsError):
         return None
-    return _valid(float(place.ra.deg), float(place.dec.deg)) if place.isscalar else None
+    return _valid(float(found.ra.deg), float(found.dec.deg)) if found.isscalar else None
 
 
 def _valid(ra: float, dec: float) -> Position | None:

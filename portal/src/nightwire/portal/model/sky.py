@@ -1,4 +1,4 @@
-"""The sky as HEALPix: how many alerts lie where, and the map (MOC) of where any do."""
+"""The sky as HEALPix: counts of alerts, their coverage map (MOC); Mollweide's projection."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -12,7 +12,7 @@ from nightwire.schemas.stamps import scale
 
 @dataclass(frozen=True)
 class Target:
-    """What a chart is of.
+    """The object of a chart.
 
     Attributes:
         name: Of the object.
@@ -59,7 +59,7 @@ def _text(figure: Any, height: float, text: str, size: float, weight: str = "nor
 
 
 def _cross(axes: Any, x: float, y: float, side: float) -> None:
-    """Draw two lines that point at a place, and leave it free."""
+    """Draw two lines that point at a position, and leave it free."""
     axes.plot([x + side * 0.05, x + side * 0.15], [y, y], color="tab:red", lw=2)
     axes.plot([x, x], [y + side * 0.05, y + side * 0.15], color="tab:red", lw=2)
 

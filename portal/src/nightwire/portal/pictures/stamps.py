@@ -1,4 +1,4 @@
-"""Stamps as pictures: limits, stretch, a bar of scale, north and east, as astronomers look at them.
+"""Stamps as pictures: limits, stretch, scale bar, north and east.
 
 Stamps come from strangers: `nightwire.schemas.stamps` bounds what they unpack to and what they may
 claim to be.
@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import astropy.io.fits  # noqa: F401  (here, else who looks first waits for it)
+import astropy.io.fits  # noqa: F401  (here, else the first request waits for it)
 import astropy.visualization  # noqa: F401  (as above)
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +19,21 @@ from nightwire.schemas import Stamp, StampError
 from nightwire.schemas.stamps import STRETCHES, scale
 
 ORDER = ("science", "template", "difference")
-"""How stamps stand beside each other."""
+"""Order of stamps beside each other."""
 SMALL, GAP = 64, 2
 """Side of a stamp in a row, and the space between two. [px]"""
 QUALITY = 75
-"""Of the JPEG of small stamps: no difference is seen."""
+"""JPEG quality of small stamps: no difference is seen."""
 LARGE = 378
 """Side of a stamp on a page. [px]"""
 BARS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600)
-"""Lengths that a bar of scale may have. [arcsec]"""
+"""Lengths of a scale bar. [arcsec]"""
 INK, EDGE = (255, 205, 40), (0, 0, 0)
 """Colour of what is drawn on a stamp, and of its edge."""
 
 
 def in_order(names: Sequence[str]) -> list[str]:
-    """Return the *names* of stamps as they stand beside each other."""
+    """Return the *names* of stamps in the order in which they are shown."""
     return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
 
 
@@ -42,17 +42,17 @@ def strip(stamps: Mapping[str, bytes]) -> bytes:
     names = in_order(list(stamps)) or ["none"]
     sheet = Image.new("L", (len(names) * (SMALL + GAP) - GAP, SMALL), 0)
     for at, name in enumerate(names):
-        place = at * (SMALL + GAP)
+        left = at * (SMALL + GAP)
         try:
-            sheet.paste(_grey(Stamp(name, stamps.get(name, b"")), "asinh", SMALL, rounds=3), (place, 0))
+            sheet.paste(_grey(Stamp(name, stamps.get(name, b"")), "asinh", SMALL, rounds=3), (left, 0))
         except StampError:
-            ImageDraw.Draw(sheet).line((place, 0, place + SMALL, SMALL), 90)
+            ImageDraw.Draw(sheet).line((left, 0, left + SMALL, SMALL), 90)
     file = io.BytesIO()
     sheet.save(file, "JPEG", quality=QUALITY)  # half of a PNG, which keeps every grain of noise
     return file.getvalue()
 
 
-def picture(name: str, raw: bytes, stretch: str = "asinh") -> bytes:
+def stamp_png(name: str, raw: bytes, stretch: str = "asinh") -> bytes:
     """Return a stamp as a large PNG, with scale and north where its header knows them.
 
     Args:
@@ -111,4 +111,4 @@ def _png(image: Any) -> bytes:
     return file.getvalue()
 
 
-__all__ = ["LARGE", "STRETCHES", "bar_length", "in_order", "picture", "strip"]
+__all__ = ["LARGE", "STRETCHES", "bar_length", "in_order", "stamp_png", "strip"]

@@ -1,7 +1,7 @@
-"""What comes in, as server-sent events: the newest of each half second, the rest counted.
+"""Live lists as server-sent events: the newest alerts of each half second, the rest counted.
 
-Those who ask for the same are told the same bytes within a beat, which are made once; each list at
-a moment of its own, so that the stream's carriers never wait for all of them.
+Equal requests share an interval's event, which is made once. Each stream sends at a moment of its
+own within the interval, so that the CPU is never busy with all of them at once.
 """
 
 import asyncio
@@ -16,114 +16,121 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-from nightwire.portal.account.sessions import OPEN_LIST
+from nightwire.portal.account.sessions import LIVE_LIST
+from nightwire.portal.authorization import address_of
 from nightwire.portal.model import Row
 from nightwire.portal.records import MissingError
-from nightwire.portal.serve.once import Once
-from nightwire.portal.serve.portal import Portal, chosen, number
+from nightwire.portal.serve.portal import Portal, chosen_topics, number_param
+from nightwire.portal.serve.single_flight import SingleFlight
 from nightwire.schemas import SchemaError
-from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.serving import RefusedError, source_of
 
-Told = tuple[int, bytes]
+Event = tuple[int, bytes]
 """Number of the newest alert, and the event."""
-BEAT = 0.5
-"""Time between two messages. [s]"""
-MOST = 8
-"""Alerts in one message: more than that nobody sees."""
-SILENCE = 30
-"""Beats without an alert after which a comment says that we are there."""
-WRITTEN = 256
-"""Newest rows whose text is kept: who looks at the same alerts is told the same."""
-SHARED = 32
-"""Newest events that are kept: of a hundred alerts with stamps each has a megabyte."""
-MOST_OPEN, MOST_OF_ONE = 300, 8
-"""Streams that are open at once, and those of one address."""
+INTERVAL = 0.5
+"""Time between two events. [s]"""
+MAX_ROWS = 8
+"""Alerts in one event: nobody sees more."""
+KEEPALIVE = 30
+"""Intervals without an event after which a comment keeps the connection alive."""
+CACHED_ROWS = 256
+"""Newest rows whose JSON is cached."""
+CACHED_EVENTS = 32
+"""Newest events that are cached: one of a hundred alerts with stamps has a megabyte."""
+MAX_OPEN, MAX_PER_SOURCE = 300, 8
+"""Streams that are open at once, and those of one `source_of`."""
 
 
-class Streams:
-    """The open streams of live alerts.
+class LiveStreams:
+    """The open streams of server-sent events.
 
     Args:
-        ending: Whether the server is about to leave.
+        ending: Returns whether the server shuts down.
     """
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
         self._open: dict[str, int] = {}
-        self._written, self._told = Once[str](WRITTEN), Once[Told](SHARED)
+        self._texts, self._shared = SingleFlight[str](CACHED_ROWS), SingleFlight[Event](CACHED_EVENTS)
         self.ending = ending
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Number of open streams."""
         return sum(self._open.values())
 
     async def answer(self, portal: Portal, http: Request) -> StreamingResponse:
-        """Follow what ``?topic=`` or ``?survey=`` ask for, from ``?after=`` on.
+        """Open a stream of ``?topic=`` or ``?survey=``, from ``?after=`` on.
 
         Raises:
-            RefusedError: He is not let in, or too many streams are open.
+            RefusedError: The user is not known, or 429: too many streams are open.
         """
         await portal.visible(http)
-        address = http.client.host if http.client else ""
-        if self.count >= MOST_OPEN or self._open.get(address, 0) >= MOST_OF_ONE:
-            raise RefusedError(429, "too many live lists are open; close one")
+        source = source_of(address_of(http))
+        self._check(source, 1)
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
         start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
-        most = int(number(http, "most", MOST, 1, 100))
-        events = self._events(portal, http, address, min(start, portal.recent.newest_number), most)
+        most = int(number_param(http, "most", MAX_ROWS, 1, 100))
+        events = self._events(portal, http, source, min(start, portal.recent.newest_number), most)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
+    def _check(self, source: str, more: int) -> None:
+        """Refuse *more* streams of *source* where too many are open."""
+        if self.count + more > MAX_OPEN or self._open.get(source, 0) + more > MAX_PER_SOURCE:
+            raise RefusedError(429, "too many live lists are open; close one")
+
     async def _events(
-        self, portal: Portal, http: Request, address: str, number: int, most: int
+        self, portal: Portal, http: Request, source: str, number: int, most: int
     ) -> AsyncIterator[bytes]:
-        """Yield events; who may read what is asked anew at each beat, so that no right outlives."""
-        self._open[address] = self._open.get(address, 0) + 1
+        """Yield events; the user's rights are asked anew for each, so that none outlives."""
+        self._open[source] = self._open.get(source, 0) + 1
         try:
-            setattr(http.state, OPEN_LIST, True)
-            said, silent, drawn = "", 0, "strips" in http.query_params
-            moment = BEAT * random.random()  # noqa: S311  (no secret)
+            self._check(source, 0)  # several may have come before one was counted
+            setattr(http.state, LIVE_LIST, True)
+            shown_trouble, idle, strips = "", 0, "strips" in http.query_params
+            moment = INTERVAL * random.random()  # noqa: S311  (no secret)
             yield b"retry: 2000\n\n"
             while not self.ending():
-                topics = chosen(http, await portal.gate.visible(http, portal.topics()))
-                asked = number, topics, most, drawn
-                told = int(time.monotonic() / BEAT), *asked
-                number, event = await self._told.get(told, partial(self._event, portal, *asked))
-                silent = 0 if event else silent + 1
-                if (trouble := portal.trouble()) != said:
-                    said = trouble
+                topics = chosen_topics(http, await portal.authorizer.visible(http, portal.topics()))
+                asked = number, topics, most, strips
+                key = int(time.monotonic() / INTERVAL), *asked
+                number, event = await self._shared.get(key, partial(self._event, portal, *asked))
+                idle = 0 if event else idle + 1
+                if (trouble := portal.trouble()) != shown_trouble:
+                    shown_trouble = trouble
                     event += f"event: state\ndata: {json.dumps(trouble)}\n\n".encode()
-                if silent % SILENCE == SILENCE - 1:
+                if idle % KEEPALIVE == KEEPALIVE - 1:
                     event += b": here\n\n"
                 if event:
                     yield event
-                await asyncio.sleep(BEAT - (time.monotonic() - moment) % BEAT)
-        except RefusedError as error:  # a right that was taken away, a topic that is gone
-            if error.status == 503:  # Kafka is silent: who listens comes again
+                await asyncio.sleep(INTERVAL - (time.monotonic() - moment) % INTERVAL)
+        except RefusedError as error:  # a right that was revoked, a topic that is gone
+            if error.status == 503:  # Kafka is unavailable: the browser connects again
                 return
             yield f"event: refused\ndata: {json.dumps(str(error))}\n\n".encode()
         finally:
-            self._open[address] -= 1
-            if not self._open[address]:
-                del self._open[address]
+            self._open[source] -= 1
+            if not self._open[source]:
+                del self._open[source]
 
     async def _event(
-        self, portal: Portal, number: int, topics: frozenset[str], most: int, drawn: bool
-    ) -> Told:
+        self, portal: Portal, number: int, topics: frozenset[str], most: int, strips: bool
+    ) -> Event:
         newest = portal.recent.newest_number
         rows, more = portal.recent.since(number, topics, most)
         newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
         if not rows:
             return newest, b""
         texts = (
-            self._written.get((row.number, drawn), partial(self._text, portal, row, drawn)) for row in rows
+            self._texts.get((row.number, strips), partial(self._text, portal, row, strips)) for row in rows
         )
         found = ", ".join(await asyncio.gather(*texts))
         return newest, f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'.encode()
 
-    async def _text(self, portal: Portal, row: Row, drawn: bool) -> str:
-        """Return a row as JSON, its stamps *drawn* in it where they can be had."""
+    async def _text(self, portal: Portal, row: Row, strips: bool) -> str:
+        """Return a row as JSON, with its stamps as a data URL if *strips* and there are any."""
         found = row.as_json()
-        if drawn and row.stamps:
+        if strips and row.stamps:
             with suppress(MissingError, SchemaError):
-                found["strip"] = "data:image/jpeg;base64," + b64encode(await portal.strip(row.place)).decode()
+                strip = b64encode(await portal.strip(row.record_id)).decode()
+                found["strip"] = f"data:image/jpeg;base64,{strip}"
         return json.dumps(found)

@@ -1,4 +1,4 @@
-"""The night as a page, and by the API."""
+"""The page and the API of the night: the pipeline's status."""
 
 import json
 from collections import defaultdict
@@ -13,13 +13,13 @@ from starlette.responses import JSONResponse, Response
 
 from nightwire.consumers.admin import SentBack, letter_lines, letter_record
 from nightwire.core.voevents import Post, missing, thread
-from nightwire.portal.account import form_of, form_token
+from nightwire.portal.account import csrf_token, read_form
 from nightwire.portal.filters import Owner
-from nightwire.portal.model import VOEVENT, Recent
-from nightwire.portal.night import Night
-from nightwire.portal.serve.filters_api import said_by
-from nightwire.portal.serve.my_filters import number_of
-from nightwire.portal.serve.pages import place_on_sky, render
+from nightwire.portal.model import VOEVENT, RecentAlerts
+from nightwire.portal.pipeline_status import PipelineStatus
+from nightwire.portal.serve.filters_api import json_body
+from nightwire.portal.serve.my_filters import whole_number
+from nightwire.portal.serve.pages import localization, render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import ACCOUNTS, VOEVENTS, seen
@@ -31,11 +31,11 @@ Answers = Mapping[str, tuple[Any, str]]
 
 
 async def night(portal: Portal, http: Request) -> Response:
-    """Show the state of the night; replay dead letters, by a form of an operator's."""
+    """Show the pipeline's status; or replay dead letters, by an operator's form."""
     done = None
     if http.method == "POST":
-        form = await form_of(http)
-        done = await _replay(portal, http, number_of(form.get("number")), form.get("action") == "alike")
+        form = await read_form(http)
+        done = await _replay(portal, http, whole_number(form.get("number")), form.get("action") == "alike")
     visible, found = await _answers(portal, http)
     threads = await run_in_threadpool(newest_threads, portal.recent) if VOEVENTS in visible else []
     return render(
@@ -43,54 +43,54 @@ async def night(portal: Portal, http: Request) -> Response:
         "night.html",
         found=found,
         visible=visible,
-        directory=portal.night.directory,
+        directory=portal.pipeline.directory,
         parties=_parties(found.get("streams", NOTHING)[0]),
         replayed=_replayed(found) | {one.number for one in (done.replayed if done else ())},
         done=done,
-        token=form_token(http) if "letters" in found and await _is_operator(portal, http) else "",
-        threads=[(one, missing(one), _picture(portal, one)) for one in threads],
+        token=csrf_token(http) if "letters" in found and await _is_operator(portal, http) else "",
+        threads=[(one, missing(one), _localization(portal, one)) for one in threads],
         letter_lines=letter_lines,
     )
 
 
 async def of_night(portal: Portal, http: Request) -> Response:
-    """Tell the state of the night, as far as who asks may see it."""
+    """Give the pipeline's status, as far as the user may see it."""
     _, found = await _answers(portal, http)
     replayed = _replayed(found)
     forms: dict[str, Callable[[Any], Any]] = {
         "accounts": lambda answer: answer.as_json(),
         "letters": lambda answer: [letter_record(one, one.number in replayed) for one in answer],
     }
-    told = {
+    answers = {
         name: {"answer": answer and forms.get(name, lambda it: it)(answer), "missing": why}
         for name, (answer, why) in found.items()
     }
-    return Response(json.dumps(told, default=str), media_type="application/json")
+    return Response(json.dumps(answers, default=str), media_type="application/json")
 
 
 async def replay_letter(portal: Portal, http: Request) -> Response:
     """Replay a dead letter, or all of its reason."""
-    said = await said_by(http)
-    done = await _replay(portal, http, http.path_params["number"], said.get("alike") is True)
+    body = await json_body(http)
+    done = await _replay(portal, http, http.path_params["number"], body.get("alike") is True)
     return JSONResponse(asdict(done), 422 if done.refused and not done.replayed else 200)
 
 
 async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> SentBack:
-    """Return what came of a wish to replay, which Kafka grants who asks, or does not.
+    """Replay a dead letter, or all alike, as the operator who sent the request.
 
     Raises:
-        RefusedError: 401, 403: he is no operator; or see `Night.replay`.
+        RefusedError: 401, 403: the user is no operator; or see `PipelineStatus.replay`.
     """
-    portal.limit.check(http)
-    login = await portal.gate.user(http)
+    portal.rate_limiter.check(http)
+    login = await portal.authorizer.authenticated(http)
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
-    operator = Owner.of(login, portal.gate.access, portal.actions.where.kafka)
-    return await portal.wait_for(partial(portal.night.replay, alike=alike), operator, number)
+    operator = Owner.of(login, portal.authorizer.access, portal.actions.where.kafka)
+    return await portal.run_slow(partial(portal.pipeline.replay, alike=alike), operator, number)
 
 
 async def _is_operator(portal: Portal, http: Request) -> bool:
-    """Whether who looks is shown how to replay; not where Kafka does not say."""
+    """Whether the page has buttons to replay; not where Kafka does not answer."""
     try:
         return await _may_replay(portal, http)
     except RefusedError:
@@ -98,43 +98,43 @@ async def _is_operator(portal: Portal, http: Request) -> bool:
 
 
 async def _may_replay(portal: Portal, http: Request) -> bool:
-    """Whether who asks may account for what he replays: else a second click would double it."""
-    return await portal.gate.may_write(http, ACCOUNTS)
+    """Whether the user may write accounts: else a second click would replay a letter twice."""
+    return await portal.authorizer.may_write(http, ACCOUNTS)
 
 
-def newest_threads(recent: Recent) -> list[list[Post]]:
+def newest_threads(recent: RecentAlerts) -> list[list[Post]]:
     """Return the threads of the newest VOEvents, each oldest first."""
-    posts, found, told = recent.posts(), list[list[Post]](), set[str]()
+    posts, found, shown = recent.posts(), list[list[Post]](), set[str]()
     for one in posts:
-        if one.ivorn not in told and len(found) < THREADS:
+        if one.ivorn not in shown and len(found) < THREADS:
             found.append(thread(posts, one.ivorn))
-            told |= {each.ivorn for each in found[-1]}
+            shown |= {each.ivorn for each in found[-1]}
     return found
 
 
-def _picture(portal: Portal, posts: list[Post]) -> dict[str, str] | None:
-    """Return where the newest event of a thread was that says so; None: none does."""
-    told = next((one for one in reversed(posts) if one.position or one.skymap), None)
-    rows = portal.recent.named(VOEVENT, told.ivorn, [VOEVENTS]) if told else []
-    return place_on_sky(portal, rows[0], told) if told and rows else None
+def _localization(portal: Portal, posts: list[Post]) -> dict[str, str] | None:
+    """Return the localization of a thread's newest event that has one; None: none has."""
+    event = next((one for one in reversed(posts) if one.position or one.skymap), None)
+    rows = portal.recent.named(VOEVENT, event.ivorn, [VOEVENTS]) if event else []
+    return localization(portal, rows[0], event) if event and rows else None
 
 
 async def _answers(portal: Portal, http: Request) -> tuple[frozenset[str], Answers]:
-    """Return the topics that who asks may read, and the answers for him."""
+    """Return the topics that the user may read, and the answers to him."""
     visible = await portal.visible(http)
     owners = {topic.split(".")[1] for topic in visible if topic.startswith("filter.")}
-    more = await portal.gate.visible(http, {*Night.TOPICS, *map(seen, owners)})
-    return visible, await run_in_threadpool(portal.night.answers, more)
+    more = await portal.authorizer.visible(http, {*PipelineStatus.TOPICS, *map(seen, owners)})
+    return visible, await run_in_threadpool(portal.pipeline.answers, more)
 
 
 def _replayed(found: Answers) -> set[int]:
-    """Return the numbers of the dead letters that were replayed, as far as is known."""
+    """Return the numbers of the dead letters that were replayed; none without accounts."""
     accounted = found.get("accounts", NOTHING)[0]
     return accounted.replayed if accounted else set()
 
 
 def _parties(graph: Any) -> list[tuple[Any, list[str], list[str]]]:
-    """Return each stream of the directory's graph, and the names of who writes and who reads it."""
+    """Return each stream of the directory's graph, with the names of its writers and readers."""
     writers, readers = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
     nodes = {one["id"]: one for one in graph["nodes"]} if graph else {}
     for edge in graph["edges"] if graph else ():

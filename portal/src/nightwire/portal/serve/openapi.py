@@ -1,13 +1,13 @@
-"""What the API answers, as OpenAPI says it; the routes are made of the same table."""
+"""The API's endpoints, from which its routes and its OpenAPI document are made."""
 
 import re
 from typing import Any, NamedTuple
 
 from nightwire.core import __version__
 
-SEVERAL = ("topic", "survey")
-"""By what a list chooses."""
-TEXTS = {
+TOPICS = ("topic", "survey")
+"""Parameters that choose a list's topics."""
+PARAMETERS = {
     "topic": "One stream, by its Kafka topic.",
     "survey": "One survey; voevent for VOEvents.",
     "most": "Most alerts in the answer.",
@@ -24,7 +24,7 @@ TEXTS = {
     "owner": "Whose filter: yours, unless it says another.",
     "version": "Of a filter: the newest that was live, unless it says another.",
 }
-"""What each parameter of a query means."""
+"""Description of each query parameter."""
 
 
 class Endpoint(NamedTuple):
@@ -32,17 +32,17 @@ class Endpoint(NamedTuple):
 
     Attributes:
         path: As Starlette writes it.
-        name: Of the function that answers.
-        says: What the answer is.
-        media_types: Of it.
-        query: Parameters of its query.
-        method: HTTP's, in small letters.
-        body: Names that the JSON which is sent may have.
+        name: Of its handler.
+        summary: What the answer is.
+        media_types: Of the answer.
+        query: Query parameters.
+        method: HTTP method, in small letters.
+        body: Keys of the request's JSON.
     """
 
     path: str
     name: str
-    says: str
+    summary: str
     media_types: tuple[str, ...] = ("application/json",)
     query: tuple[str, ...] = ()
     method: str = "get"
@@ -50,28 +50,28 @@ class Endpoint(NamedTuple):
 
 
 NAME = "{survey}/{name:path}"
-MINE = "/api/filters/of/{name}"
-PLACE = "{topic}/{partition:int}/{offset:int}"
+OWN_FILTER = "/api/filters/of/{name}"
+RECORD = "{topic}/{partition:int}/{offset:int}"
 FILES = ("text/csv", "application/fits", "application/x-votable+xml", "application/vnd.apache.parquet")
 ENDPOINTS = (
-    Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*SEVERAL, "most", "before")),
+    Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*TOPICS, "most", "before")),
     Endpoint(
         "/api/live", "live", "What comes in: the newest of each half second, the rest counted.",
-        ("text/event-stream",), (*SEVERAL, "most", "after", "strips"),
+        ("text/event-stream",), (*TOPICS, "most", "after", "strips"),
     ),
     Endpoint(f"/api/object/{NAME}", "of_name", "Recent alerts and light curve of an object or alert."),
     Endpoint(
         f"/api/curve/{NAME}", "curve", "A light curve as csv, fits, votable, parquet.", FILES, ("format",)
     ),
     Endpoint(f"/api/finder/{NAME}", "finder", "A finder chart.", ("application/pdf",)),
-    Endpoint(f"/api/record/{PLACE}", "record", "The record at an offset.", query=("bytes",)),
-    Endpoint(f"/api/stamps/{PLACE}", "stamps", "All stamps of an alert, small.", ("image/jpeg",)),
+    Endpoint(f"/api/record/{RECORD}", "record", "The record at an offset.", query=("bytes",)),
+    Endpoint(f"/api/stamps/{RECORD}", "stamps", "All stamps of an alert, small.", ("image/jpeg",)),
     Endpoint(
-        f"/api/stamp/{PLACE}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
+        f"/api/stamp/{RECORD}/{{name}}", "stamp", "One stamp: png with scale and north, or fits.",
         ("image/png", "image/fits"), ("stretch", "format"),
     ),
     Endpoint(
-        f"/api/skymaps/{PLACE}", "skymap",
+        f"/api/skymaps/{RECORD}", "skymap",
         "The 50 % and 90 % regions of a VOEvent's skymap: areas, or png; 503 until it is there.",
         ("application/json", "image/png"), ("format",),
     ),
@@ -82,9 +82,9 @@ ENDPOINTS = (
         method="post", body=("alike",),
     ),
     Endpoint("/api/find", "search", "What an id, a position or a name finds.", query=("q", "radius")),
-    Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*SEVERAL, "hours", "order")),
+    Endpoint("/api/sky", "sky", "Alerts in each HEALPix cell.", query=(*TOPICS, "hours", "order")),
     Endpoint("/api/moc", "sky_moc", "Where alerts came from (MOC), json or fits.",
-             ("application/json", "application/fits"), (*SEVERAL, "hours", "format")),
+             ("application/json", "application/fits"), (*TOPICS, "hours", "format")),
     Endpoint("/api/filters", "filters", "Your filters."),
     Endpoint(
         "/api/filters/names", "filter_names", "What filters may ask of a survey's alerts.", query=("survey",)
@@ -93,24 +93,24 @@ ENDPOINTS = (
         "/api/filters/try", "try_filter", "A filter tried on recent alerts, or last night's.",
         method="post", body=("language", "text", "survey", "last", "last_night"),
     ),
-    Endpoint(MINE, "filter_of_name", "One of your filters.", query=("version",)),
+    Endpoint(OWN_FILTER, "filter_of_name", "One of your filters.", query=("version",)),
     Endpoint(
-        MINE, "submit_filter", "A filter submitted: its next version.",
+        OWN_FILTER, "submit_filter", "A filter submitted: its next version.",
         method="post", body=(
             *("language", "text", "survey", "cap", "choice", "notify", "entry", "columns", "transform"),
             *("output", "drop", "means", "lite", "sources", "behind", "since"),
             *("targets", "radius", "target_columns"),
         ),
     ),
-    Endpoint(f"{MINE}/comments", "filter_comments", "What was said about a filter.", query=("owner",)),
+    Endpoint(f"{OWN_FILTER}/comments", "filter_comments", "What was said about a filter.", query=("owner",)),
     Endpoint(
-        f"{MINE}/comments", "comment_filter", "Something said about a filter, or taken back (an id).",
+        f"{OWN_FILTER}/comments", "comment_filter", "Something said about a filter, or taken back (an id).",
         method="post", query=("owner",), body=("text", "take_back"),
     ),
-    Endpoint(f"{MINE}/log", "filter_log", "What was asked for a filter, answered and noticed."),
-    Endpoint(f"{MINE}/overflow", "filter_overflow", "What its cap cut off."),
+    Endpoint(f"{OWN_FILTER}/log", "filter_log", "What was asked for a filter, answered and noticed."),
+    Endpoint(f"{OWN_FILTER}/overflow", "filter_overflow", "What its cap cut off."),
     Endpoint(
-        f"{MINE}/do/{{action}}", "change_filter", "enable, disable, rollback, remove; (stop-)backfill.",
+        f"{OWN_FILTER}/do/{{action}}", "change_filter", "enable, disable, rollback, remove; (stop-)backfill.",
         method="post", body=("version", "since"),
     ),
 )  # fmt: skip
@@ -135,7 +135,7 @@ def _operation(one: Endpoint) -> dict[str, Any]:
 
     def parameter(name: str, where: str) -> dict[str, Any]:
         kind = {"type": "number" if name in numbers else "string"}
-        text = {"description": TEXTS[name]} if where == "query" else {}
+        text = {"description": PARAMETERS[name]} if where == "query" else {}
         return {"name": name, "in": where, "required": where == "path", "schema": kind, **text}
 
     inside = re.findall(r"{(\w+)", one.path)
@@ -143,12 +143,12 @@ def _operation(one: Endpoint) -> dict[str, Any]:
     schema = {"type": "object", "properties": {name: {} for name in one.body}}
     return {
         "operationId": one.name,
-        "summary": one.says,
+        "summary": one.summary,
         **({"requestBody": {"content": {"application/json": {"schema": schema}}}} if one.body else {}),
         "parameters": [parameter(name, "path") for name in inside]
         + [parameter(n, "query") for n in one.query],
         "responses": {
-            "200": {"description": one.says, "content": {kind: {} for kind in one.media_types}},
+            "200": {"description": one.summary, "content": {kind: {} for kind in one.media_types}},
             "default": refused,
         },
     }

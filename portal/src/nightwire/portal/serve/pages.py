@@ -1,4 +1,4 @@
-"""The pages."""
+"""The pages for everybody: live list, object, search, sky, API."""
 
 import json
 import time
@@ -17,46 +17,46 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
-from nightwire.portal.model import VOEVENT, Row, circle, density, words
-from nightwire.portal.model.rows import iso
+from nightwire.portal.model import VOEVENT, Row, circle, density, formatting
+from nightwire.portal.model.rows import UNIX_EPOCH, iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve.api import since_hours
 from nightwire.portal.serve.portal import (
-    PAGE,
+    PAGE_SIZE,
     Portal,
-    chosen,
-    classified,
+    alerts_of_object,
+    chosen_topics,
+    classifications_json,
     find,
-    is_whole,
-    listed,
-    number,
-    of_object,
+    is_unfiltered,
+    list_rows,
+    number_param,
 )
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import VOEVENTS
 
-LONGEST_RECORD = 200_000
+MAX_RECORD = 200_000
 """Longest record that a page shows. [character]"""
 SHADES = 8
 """Shades of the sky map."""
-SMALLEST = 1.5
-"""Smallest circle that is seen on a map of the sky. [deg]"""
-WRITTEN = 2000
-"""Rows whose HTML is kept: a page of a hundred shows what other pages showed."""
+MIN_RADIUS = 1.5
+"""Radius of the smallest circle that is seen on a map of the sky. [deg]"""
+CACHED_ROWS = 2000
+"""Newest rows whose HTML is cached: pages of a hundred have most rows in common."""
 
 ALADIN = files("nightwire.portal") / "static" / "vendor" / "aladin.js"
 """Made by `make portal-assets`."""
-VIEW = (
+SKY_VIEW_POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "worker-src blob:; connect-src 'self' data: {0}; img-src 'self' data: blob: {0}; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
-"""What a browser may do with the sky view: Aladin Lite is WebAssembly with a style sheet in it."""
-TILES = "https://*.unistra.fr https://*.u-strasbg.fr"
-"""Where surveys' images come from, for who asks for them."""
+"""Content security policy of the sky view: Aladin Lite is WebAssembly with a style sheet in it."""
+TILE_HOSTS = "https://*.unistra.fr https://*.u-strasbg.fr"
+"""Hosts of surveys' images, for viewers who ask for these."""
 
 
 @cache
@@ -68,53 +68,55 @@ def templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        auto_reload=False,  # none changes while we run; to look costs two system calls each time
+        auto_reload=False,  # none changes while we run; a check costs two system calls each time
     )
-    found.globals |= {"path": words.path, "address": words.address, "fixed": words.fixed, "iso": iso}
+    found.globals |= {
+        "path": formatting.path,
+        "object_url": formatting.object_url,
+        "fixed": formatting.fixed,
+        "iso": iso,
+    }
     found.globals["row_html"] = row_html
     return found
 
 
-@lru_cache(WRITTEN)
+@lru_cache(CACHED_ROWS)
 def row_html(row: Row) -> Markup:
-    """Return the line of a list that says what *row* says."""
+    """Return a row as HTML."""
     line: Callable[[Row], Markup] = templates().get_template("rows.html").module.line  # type: ignore[attr-defined]
     return line(row)
 
 
 def render(portal: Portal, page: str, code: int = 200, **values: Any) -> Response:
-    """Return a page."""
-    said = {"site": portal.site, "trouble": portal.trouble(), "q": "", **values}
-    return HTMLResponse(templates().get_template(page).render(said), code)
+    """Render a page."""
+    context = {"site": portal.site, "trouble": portal.trouble(), "q": "", **values}
+    return HTMLResponse(templates().get_template(page).render(context), code)
 
 
 async def live(portal: Portal, http: Request) -> Response:
-    """Show what just came in."""
+    """Show the newest alerts."""
     visible = await portal.visible(http)
-    return await portal.shared(http, visible, partial(_live, portal, http, visible))
+    return await portal.cached_response(http, visible, partial(_live, portal, http, visible))
 
 
 async def _live(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
-    rows = listed(portal, http, visible)
+    rows = list_rows(portal, http, visible)
     asked = {name: http.query_params.get(name, "") for name in ("topic", "survey", "before")}
     surveys = [
-        VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if is_whole(topic)
+        VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if is_unfiltered(topic)
     ]
     filters = [topic for topic in visible if topic.startswith("filter.")]
     newest = max((row.number for row in rows), default=portal.recent.newest_number)
-    more = rows[-1].number if len(rows) >= PAGE else 0
-    choices: dict[str, Any] = {
-        "surveys": sorted(surveys),
-        "filters": sorted(filters),
-        "newest": newest,
-        "more": more,
-    }
-    return render(portal, "live.html", rows=rows, asked=asked, **choices)
+    more = rows[-1].number if len(rows) >= PAGE_SIZE else 0
+    return render(
+        portal, "live.html", rows=rows, asked=asked, surveys=sorted(surveys), filters=sorted(filters),
+        newest=newest, more=more,
+    )  # fmt: skip
 
 
 async def of_name(portal: Portal, http: Request) -> Response:
     """Show an object, or an alert without one."""
-    rows, away = await of_object(portal, http, visible := await portal.visible(http))
+    rows, missing = await alerts_of_object(portal, http, visible := await portal.visible(http))
     wanted = http.query_params.get("alert", rows[0].id)
     shown = next((row for row in rows if row.id == wanted), rows[0])
     stretch = http.query_params.get("stretch", STRETCHES[0])
@@ -122,19 +124,19 @@ async def of_name(portal: Portal, http: Request) -> Response:
         "shown": shown,
         "rows": rows,
         "name": shown.object or shown.id,
-        "place": words.sexagesimal(shown.ra, shown.dec).split("\n"),
-        "galactic": words.galactic(shown.ra, shown.dec),
+        "position": formatting.sexagesimal(shown.ra, shown.dec).split("\n"),
+        "galactic": formatting.galactic(shown.ra, shown.dec),
         "stretch": stretch if stretch in STRETCHES else STRETCHES[0],
         "stretches": STRETCHES,
         "formats": list(FORMATS),
-        "matches": await portal.matched(shown),
-        "returned": classified(portal, rows, visible),
+        "matches": await portal.crossmatched(shown),
+        "returned": classifications_json(portal, rows, visible),
         "filters": portal.recent.filters(shown, visible),
-        "lines": words.python_lines(shown, str(http.base_url).rstrip("/")),
+        "lines": formatting.python_lines(shown, str(http.base_url).rstrip("/")),
     }
     try:
-        alert = await portal.alert(shown.place)
-        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": away}
+        alert = await portal.alert(shown.record_id)
+        values |= {"record": _record(alert), "stamps": in_order(list(alert.stamps)), "missing": missing}
         values["event"] = _event(portal, shown, alert) if alert.topic == VOEVENTS else None
     except (MissingError, SchemaError) as error:
         values |= {"record": "", "stamps": [], "missing": str(error), "event": None}
@@ -142,24 +144,24 @@ async def of_name(portal: Portal, http: Request) -> Response:
 
 
 def _event(portal: Portal, shown: Row, alert: ReceivedAlert) -> dict[str, Any]:
-    """Return what a VOEvent says, its thread, and where it was."""
+    """Return a VOEvent's fields, its thread and its localization."""
     posts = thread(portal.recent.posts(), alert.alert["ivorn"])
-    where = place_on_sky(portal, shown, post(alert.alert))
+    where = localization(portal, shown, post(alert.alert))
     return {**alert.alert, "thread": posts, "absent": missing(posts), "where": where}
 
 
-def place_on_sky(portal: Portal, row: Row, event: Post) -> dict[str, str]:
-    """Return what is drawn of where an event was, and said of its skymap."""
-    found = dict.fromkeys(("circle", "map", "to_come", "said"), "")
+def localization(portal: Portal, row: Row, event: Post) -> dict[str, str]:
+    """Return what shows an event's localization: circle, skymap or its pending URL, summary."""
+    found = dict.fromkeys(("circle", "map", "pending", "summary"), "")
     if event.position is not None:
         ra, dec, error = event.position
-        found["circle"] = _points(circle(ra, dec, max(error, SMALLEST)))
+        found["circle"] = _points(circle(ra, dec, max(error, MIN_RADIUS)))
     if event.skymap:
-        at = words.path("api", "skymaps", *row.place)
+        at = formatting.path("api", "skymaps", *row.record_id)
         try:
-            found |= {"said": portal.skymaps.get(event.skymap).says, "map": f"{at}?format=png"}
+            found |= {"summary": portal.skymaps.get(event.skymap).summary, "map": f"{at}?format=png"}
         except RefusedError as error:
-            found |= {"said": str(error), "to_come": at if error.status == 503 else ""}
+            found |= {"summary": str(error), "pending": at if error.status == 503 else ""}
     return found
 
 
@@ -174,15 +176,15 @@ def _record(alert: ReceivedAlert) -> str:
         text = raw.decode(errors="replace")
     else:
         text = json.dumps(json.loads(json_line(alert)), indent=1, ensure_ascii=False)
-    return text[:LONGEST_RECORD] + ("\n… the rest by the API" if len(text) > LONGEST_RECORD else "")
+    return text[:MAX_RECORD] + ("\n… the rest by the API" if len(text) > MAX_RECORD else "")
 
 
 async def search(portal: Portal, http: Request) -> Response:
-    """Show what the box found; where that is one object, go there."""
+    """Show the result of a search; redirect to an object where it is the only one."""
     visible = await portal.visible(http)
     found = await run_in_threadpool(find, portal, http, visible)
     if len(found.named) == 1 and not found.near:
-        return RedirectResponse(words.address(found.named[0]), 303)
+        return RedirectResponse(formatting.object_url(found.named[0]), 303)
     q = http.query_params.get("q", "")[:500]
     return render(portal, "find.html", q=q, found=found, radius=f"{found.radius * 3600:g}")
 
@@ -190,22 +192,18 @@ async def search(portal: Portal, http: Request) -> Response:
 async def sky(portal: Portal, http: Request) -> Response:
     """Show where on the sky alerts came from."""
     visible = await portal.visible(http)
-    return await portal.shared(http, visible, partial(_sky, portal, http, visible))
+    return await portal.cached_response(http, visible, partial(_sky, portal, http, visible))
 
 
 async def _sky(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
-    topics = chosen(http, visible)
+    topics = chosen_topics(http, visible)
     hours = http.query_params.get("hours") or "24"
     rows = portal.recent.placed(topics, since_hours(http))
     cells = await run_in_threadpool(_cells, rows)
-    total = {
-        "alerts": len(rows),
-        "count": len(cells),
-        "most": max((one["count"] for one in cells), default=0),
-    }
     return render(
-        portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + 40_587), **total
-    )
+        portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + UNIX_EPOCH),
+        alerts=len(rows), count=len(cells), most=max((one["count"] for one in cells), default=0),
+    )  # fmt: skip
 
 
 def _cells(rows: list[Row]) -> list[dict[str, Any]]:
@@ -225,19 +223,16 @@ def _cell_points(cell: int) -> str:
 
 
 async def sky_view(portal: Portal, http: Request) -> Response:
-    """Show a place on the sky by Aladin Lite, where that is bundled, else on the map."""
+    """Show a position on the sky by Aladin Lite, where that is bundled, else on the map."""
     await portal.visible(http)
-    ra, dec, field = (
-        number(http, "ra", 0, 0, 360),
-        number(http, "dec", 0, -90, 90),
-        number(http, "fov", 180, 0.001, 360),
-    )
+    ra, dec = number_param(http, "ra", 0, 0, 360), number_param(http, "dec", 0, -90, 90)
+    field = number_param(http, "fov", 180, 0.001, 360)
     tiles = "tiles" in http.query_params
     page = render(
         portal, "view.html", ra=ra, dec=dec, field=field, tiles=tiles, bundled=ALADIN.is_file(),
-        circle=_points(circle(ra, dec, SMALLEST)),
+        circle=_points(circle(ra, dec, MIN_RADIUS)),
     )  # fmt: skip
-    page.headers["Content-Security-Policy"] = VIEW.format(TILES if tiles else "")
+    page.headers["Content-Security-Policy"] = SKY_VIEW_POLICY.format(TILE_HOSTS if tiles else "")
     return page
 
 

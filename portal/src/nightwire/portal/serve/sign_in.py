@@ -1,12 +1,11 @@
 """Signing in and out."""
 
-from typing import Any
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from nightwire.portal.account import form_of, form_token, local
+from nightwire.portal.account import csrf_token, local_path, read_form
 from nightwire.portal.serve.pages import render
 from nightwire.portal.serve.portal import Portal
 from nightwire.schemas.serving import Login, RefusedError, Token, login_of
@@ -14,37 +13,37 @@ from nightwire.schemas.topics import NAME
 
 
 async def sign_in(portal: Portal, http: Request) -> Response:
-    """Ask who is there, by name and password or a token; or take the answer."""
-    portal.limit.check(http)
+    """Show the form of the sign-in, by name and password or token; or sign in."""
+    portal.rate_limiter.check(http)
     if http.method == "GET":
-        return _asking(portal, http, local(http.query_params.get("next", "/filters")))
-    form = await form_of(http)
-    to = local(form.get("next", "/"))
+        return _form(portal, http, local_path(http.query_params.get("next", "/filters")))
+    form = await read_form(http)
+    to = local_path(form.get("next", "/"))
     try:
-        await portal.gate.enter(http, _login(form, demanded=portal.gate.access.demanded))
+        await portal.authorizer.sign_in(http, _login(form, demanded=portal.authorizer.access.demanded))
     except RefusedError as error:
-        return _asking(portal, http, to, str(error), error.status, name=form.get("name", "")[:100])
+        return _form(portal, http, to, str(error), error.status, name=form.get("name", "")[:100])
     return RedirectResponse(to, 303)
 
 
 async def sign_out(portal: Portal, http: Request) -> Response:
     """End the session."""
-    await form_of(http)
-    portal.gate.sessions.end(http)
+    await read_form(http)
+    portal.authorizer.sessions.end(http)
     return RedirectResponse("/", 303)
 
 
-def to_sign_in(http: Request) -> Response:
-    """Return the way to the sign-in, and from there back."""
+def redirect(http: Request) -> Response:
+    """Return a redirect to the sign-in, and from there back."""
     back = http.url.path + (f"?{http.url.query}" if http.url.query else "")
     return RedirectResponse(f"/sign-in?next={quote(back if http.method == 'GET' else '/filters')}", 303)
 
 
 def _login(form: dict[str, str], *, demanded: bool) -> Login | Token:
-    """Return whom a form names.
+    """Return the credentials in a form.
 
     Raises:
-        RefusedError: Nobody who could be.
+        RefusedError: 400: they cannot be anybody's.
     """
     name, password = form.get("name", "").strip(), form.get("password", "")
     if not demanded:
@@ -59,10 +58,10 @@ def _login(form: dict[str, str], *, demanded: bool) -> Login | Token:
     return Login(name, password)
 
 
-def _asking(
+def _form(
     portal: Portal, http: Request, to: str, why: str = "", status: int = 200, name: str = ""
 ) -> Response:
-    if status == 401:  # of the form, not of a header: no browser shall ask by itself
-        status = 403
-    said: dict[str, Any] = {"to": to, "why": why, "name": name, "demanded": portal.gate.access.demanded}
-    return render(portal, "sign-in.html", status, token=form_token(http), **said)
+    return render(
+        portal, "sign-in.html", 403 if status == 401 else status,  # 401: browsers would ask by themselves
+        token=csrf_token(http), to=to, why=why, name=name, demanded=portal.authorizer.access.demanded,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A skymap drawn in a process of its own, bounded in time and memory."""
+"""Drawing of a skymap, in a child process bounded in time and memory."""
 
 import base64
 import io
@@ -16,16 +16,16 @@ BOUNDS = Bounds(wall_s=60.0, memory=4 << 30, cpu_s=30)
 WIDTH, HEIGHT = 1600, 800
 """Of the picture, that of the ellipse. [pixel]"""
 INK = 230, 120, 0
-"""Seen on white and on black, and where red alone is left."""
+"""Colour of the regions: seen on white, on black, and in the red night mode."""
 SHADES = 225, 100
 """Opacity within each of `LEVELS`."""
 SMALL, RING = 50.0, 3.0
-"""Where 90 % lie within less [deg²] there is a ring of that radius [deg]: else nobody saw it."""
+"""A 90 % region below this area [deg²] gets a ring of this radius [deg], to be seen at all."""
 
 
 @dataclass(frozen=True)
 class DrawnSkymap:
-    """What there is to see of a skymap.
+    """A drawn skymap.
 
     Attributes:
         png: The regions in the ellipse of `portal.model.sky`, transparent elsewhere.
@@ -38,26 +38,26 @@ class DrawnSkymap:
     peak: tuple[float, float]
 
     @property
-    def says(self) -> str:
-        """How large the regions are."""
+    def summary(self) -> str:
+        """The sizes of the regions, as a text."""
         sizes = zip(LEVELS, self.areas, strict=True)
         return ", ".join(f"{level:.0%} within {area:,.{int(area < 10)}f} deg²" for level, area in sizes)
 
     def as_json(self) -> dict[str, object]:
         """Return it as JSON has it, without the picture."""
         (area50, area90), (ra, dec) = self.areas, self.peak
-        return {"area50": area50, "area90": area90, "ra": ra, "dec": dec, "says": self.says}
+        return {"area50": area50, "area90": area90, "ra": ra, "dec": dec, "says": self.summary}
 
 
-def drawn(packed: bytes) -> DrawnSkymap:
-    """Return the picture of the skymap in *packed*, a FITS file.
+def draw(packed: bytes) -> DrawnSkymap:
+    """Return the skymap in *packed*, a FITS file, drawn in a child process.
 
     Raises:
-        SkymapError: It is none, or takes too much.
+        SkymapError: The file is no skymap, or takes too much time or memory.
     """
     single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
     try:
-        answer = ask_apart(BOUNDS, drawing, base64.b64encode(packed).decode(), **single)
+        answer = ask_apart(BOUNDS, draw_as_json, base64.b64encode(packed).decode(), **single)
     except ApartError as error:
         raise SkymapError(str(error)) from error
     if "refused" in answer:
@@ -65,18 +65,18 @@ def drawn(packed: bytes) -> DrawnSkymap:
     return DrawnSkymap(base64.b64decode(answer["png"]), tuple(answer["areas"]), tuple(answer["peak"]))
 
 
-def drawing(packed: str) -> dict[str, Any]:
-    """Return what is drawn of a file, as JSON has it, or why it is refused."""
+def draw_as_json(packed: str) -> dict[str, Any]:
+    """Return the drawn skymap of a file (base64) as JSON, or why it is refused; in the child."""
     try:
         found = regions(base64.b64decode(packed))
-        png = base64.b64encode(picture(found)).decode()
+        png = base64.b64encode(png_of(found)).decode()
     except SkymapError as error:
         return {"refused": str(error)}
     return {"png": png, "areas": found.areas, "peak": found.peak}
 
 
-def picture(found: Regions) -> bytes:
-    """Return *found* as PNG."""
+def png_of(found: Regions) -> bytes:
+    """Return the regions as PNG."""
     from astropy import units
 
     x, y = np.meshgrid((np.arange(WIDTH) + 0.5) * 4 / WIDTH - 2, 1 - (np.arange(HEIGHT) + 0.5) * 2 / HEIGHT)

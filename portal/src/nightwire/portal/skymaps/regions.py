@@ -1,4 +1,4 @@
-"""A skymap's file, of a stranger: the regions that hold 50 % and 90 % of its probability.  Pure.
+"""The regions that hold 50 % and 90 % of the probability in a skymap's file.  Pure.
 
 Flat HEALPix maps and multi-order ones (column UNIQ), as LIGO, Virgo, KAGRA and Fermi publish them:
 https://emfollow.docs.ligo.org/userguide/tutorial/multiorder_skymaps.html
@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from nightwire.schemas.stamps import claims_too_much
 
-LARGEST = 128 << 20
+MAX_UNPACKED = 128 << 20
 """Largest file, unpacked. [byte]"""
-UNITS = 8
-"""Parts of a file among which the map is looked for."""
+MAX_HDUS = 8
+"""HDUs of a file among which the map is searched."""
 ORDER = 7
 """Of a flat map's finest cells, 27 arcmin wide: finer ones are added up."""
-DEEPEST = 29
+MAX_ORDER = 29
 """Order of the finest HEALPix cells."""
 SQUARE_DEGREES = 41_252.96
 """Of the whole sky."""
@@ -38,7 +38,7 @@ class SkymapError(Exception):
 
 @dataclass(frozen=True)
 class Regions:
-    """Where an event was.
+    """The localization of an event.
 
     Attributes:
         maps: The smallest region with each of `LEVELS` of the probability (MOC).
@@ -55,13 +55,13 @@ def regions(packed: bytes) -> Regions:
     """Return the regions of the map in *packed*, a FITS file, perhaps gzipped.
 
     Raises:
-        SkymapError: It is none, or cannot be drawn.
+        SkymapError: The file is no skymap, or too large.
     """
     from mocpy import MOC
 
     uniq, parts = _cells(unpacked(packed))
     maps = tuple(
-        MOC.from_valued_healpix_cells(uniq, parts, max_depth=DEEPEST, cumul_to=level, strict=False)
+        MOC.from_valued_healpix_cells(uniq, parts, max_depth=MAX_ORDER, cumul_to=level, strict=False)
         for level in LEVELS
     )
     orders = _orders(uniq)
@@ -70,20 +70,20 @@ def regions(packed: bytes) -> Regions:
 
 
 def unpacked(packed: bytes) -> bytes:
-    """Return a file, out of gzip where it is in it.
+    """Return the file in *packed*, decompressed if it is gzipped.
 
     Raises:
-        SkymapError: It is cut off, or too large.
+        SkymapError: It is truncated, or too large.
     """
     if not packed.startswith(b"\x1f\x8b"):
         return packed
     unpacker = zlib.decompressobj(31)
     try:
-        found = unpacker.decompress(packed, LARGEST + 1)
+        found = unpacker.decompress(packed, MAX_UNPACKED + 1)
     except zlib.error as error:
         raise SkymapError(f"it is no whole gzip file: {error}") from error
-    if len(found) > LARGEST:
-        raise SkymapError(f"unpacked it has more than {LARGEST >> 20} MiB; a multi-order map has less")
+    if len(found) > MAX_UNPACKED:
+        raise SkymapError(f"unpacked it has more than {MAX_UNPACKED >> 20} MiB; a multi-order map has less")
     if not unpacker.eof:
         raise SkymapError("it is no whole gzip file")
     return found
@@ -109,7 +109,7 @@ def _cells(file: bytes) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
 
 
 def _table(units: Any) -> Any:
-    for one in islice(units, UNITS):
+    for one in islice(units, MAX_HDUS):
         if str(one.header.get("PIXTYPE", "")).strip() == "HEALPIX" and "TFIELDS" in one.header:
             return one
     raise SkymapError("it has no table of HEALPix cells")
@@ -124,7 +124,7 @@ def _read(table: Any, size: int) -> tuple[NDArray[np.uint64], NDArray[np.float64
     names = {name.upper(): name for name in table.columns.names}
     if "UNIQ" in names:
         uniq = _numbers(table, names["UNIQ"], np.int64)
-        if not len(uniq) or uniq.min() < 4 or uniq.max() >= 16 << (2 * DEEPEST):
+        if not len(uniq) or uniq.min() < 4 or uniq.max() >= 16 << (2 * MAX_ORDER):
             raise SkymapError("its cells (UNIQ) are not on the sky")
         values = _values(table, names)
         parts = values * 4.0 ** -_orders(uniq) if "PROBDENSITY" in names else values
@@ -164,7 +164,7 @@ def _flat(values: NDArray[np.float64], header: Any) -> tuple[NDArray[np.uint64],
 def _checked(
     uniq: NDArray[np.uint64], parts: NDArray[np.float64]
 ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
-    """Return what is above zero, of which the whole is 1."""
+    """Return the cells above zero, their probabilities normalized to 1."""
     if len(uniq) != len(parts):
         raise SkymapError("it has not one probability for each cell")
     if not np.isfinite(parts).all() or parts.min() < 0:
@@ -179,7 +179,7 @@ def _checked(
 
 def _orders(uniq: NDArray[Any]) -> NDArray[np.int64]:
     """Return the order of each cell; exact, as the mantissas of floats are not."""
-    least = 4 ** np.arange(1, DEEPEST + 2, dtype=np.int64)
+    least = 4 ** np.arange(1, MAX_ORDER + 2, dtype=np.int64)
     return np.asarray(np.searchsorted(least, uniq.astype(np.int64), "right") - 1)
 
 

@@ -6,7 +6,7 @@ import gzip
 from starlette.requests import Request
 from starlette.responses import Response
 
-from nightwire.portal.serve.once import KeptAnswers, Once
+from nightwire.portal.serve.single_flight import ResponseCache, SingleFlight
 
 
 def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
@@ -18,12 +18,12 @@ def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
         return len(made)
 
     async def ask() -> list[int]:
-        once = Once[int](1)
-        leaves = asyncio.ensure_future(once.get("a", make))
+        flights = SingleFlight[int](1)
+        leaves = asyncio.ensure_future(flights.get("a", make))
         await asyncio.sleep(0)
         leaves.cancel()
-        found = await asyncio.gather(*(once.get("a", make) for _ in range(9)))
-        return [*found, await once.get("b", make), await once.get("a", make)]
+        found = await asyncio.gather(*(flights.get("a", make) for _ in range(9)))
+        return [*found, await flights.get("b", make), await flights.get("a", make)]
 
     assert asyncio.run(ask()) == [1] * 9 + [2, 3]
 
@@ -38,11 +38,11 @@ def test_what_is_forgotten_is_made_anew_and_told_to_who_waits() -> None:
         return number
 
     async def ask() -> list[int]:
-        once = Once[int](9)
-        waiting = asyncio.ensure_future(once.get("a", make))
+        flights = SingleFlight[int](9)
+        waiting = asyncio.ensure_future(flights.get("a", make))
         await asyncio.sleep(0)
-        once.forget("a")
-        return [await once.get("a", make), await waiting]
+        flights.forget("a")
+        return [await flights.get("a", make), await waiting]
 
     assert asyncio.run(ask()) == [2, 1]
 
@@ -55,10 +55,10 @@ def test_an_error_is_told_to_all_and_not_kept() -> None:
         return 7
 
     async def ask() -> int:
-        once = Once[int](9)
-        failed = await asyncio.gather(*(once.get("a", fail) for _ in range(3)), return_exceptions=True)
+        flights = SingleFlight[int](9)
+        failed = await asyncio.gather(*(flights.get("a", fail) for _ in range(3)), return_exceptions=True)
         assert [type(one) for one in failed] == [ValueError] * 3
-        return await once.get("a", make)
+        return await flights.get("a", make)
 
     assert asyncio.run(ask()) == 7
 
@@ -75,12 +75,12 @@ def test_an_answer_is_made_again_when_something_has_come_in_and_packed_for_who_t
         return Request(scope | {"server": ("portal", 80), "scheme": "http"})
 
     async def ask() -> list[bytes]:
-        kept = KeptAnswers()
+        cache = ResponseCache()
         plain = [
-            await kept.answer(asked(query), seen, make)
+            await cache.respond(asked(query), seen, make)
             for query, seen in (("", 1), ("", 1), ("most=1", 1), ("", 2), ("", 1))
         ]
-        packed = await kept.answer(asked("", (b"accept-encoding", b"gzip")), 2, make)
+        packed = await cache.respond(asked("", (b"accept-encoding", b"gzip")), 2, make)
         assert packed.headers["Content-Encoding"] == "gzip"
         assert "X-Mine" not in packed.headers
         return [*(one.body for one in plain), gzip.decompress(packed.body)]

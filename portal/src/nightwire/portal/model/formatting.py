@@ -1,4 +1,4 @@
-"""How pages write numbers, places, and the lines of Python that fetch what they show."""
+"""Formatting of positions, numbers, URLs and example code for pages."""
 
 import math
 from typing import Any
@@ -14,8 +14,8 @@ def sexagesimal(ra: float | None, dec: float | None) -> str:
     from astropy import units
     from astropy.coordinates import SkyCoord
 
-    place = SkyCoord(ra, dec, unit=units.deg)
-    text = place.to_string("hmsdms", sep=":", precision=2, pad=True, alwayssign=True).lstrip("+")
+    position = SkyCoord(ra, dec, unit=units.deg)
+    text = position.to_string("hmsdms", sep=":", precision=2, pad=True, alwayssign=True).lstrip("+")
     return f"{text}\n{ra:.6f} {dec:+.6f}"
 
 
@@ -26,8 +26,8 @@ def galactic(ra: float | None, dec: float | None) -> str:
     from astropy import units
     from astropy.coordinates import SkyCoord
 
-    place = SkyCoord(ra, dec, unit=units.deg).galactic
-    return f"{place.l.deg:.4f} {place.b.deg:+.4f}"
+    position = SkyCoord(ra, dec, unit=units.deg).galactic
+    return f"{position.l.deg:.4f} {position.b.deg:+.4f}"
 
 
 def fixed(value: Any, digits: int, *, sign: bool = False) -> str:
@@ -38,22 +38,22 @@ def fixed(value: Any, digits: int, *, sign: bool = False) -> str:
 
 
 def path(*parts: Any) -> str:
-    """Return an address on this site: a text of a stranger is one part of it, whatever is in it."""
+    """Return a URL path of *parts*, each quoted: a stranger's text stays one part."""
     return "/" + "/".join(quote(str(part), safe="") for part in parts)
 
 
-def address(row: Row) -> str:
-    """Return the address of the page of a row's object, opened at its alert."""
+def object_url(row: Row) -> str:
+    """Return the URL of the page of a row's object, opened at its alert."""
     found = path("object", row.survey, row.object or row.id)
     return f"{found}?alert={quote(row.id, safe='')}" if row.object else found
 
 
 def python_lines(row: Row, base: str) -> str:
-    """Return lines of Python that fetch what the page shows: over HTTP, and from Kafka.
+    """Return Python that fetches an object's alerts, over HTTP and from Kafka.
 
     Args:
-        row: Of the page.
-        base: Where this portal is.
+        row: Of the object.
+        base: URL of this portal.
     """
     name = row.object or row.id
     lines = [
@@ -73,7 +73,7 @@ def python_lines(row: Row, base: str) -> str:
 
 
 def _condition(row: Row) -> str:
-    """Return the condition on which an alert is of the row's object, by canonical names."""
+    """Return the SQL condition of the object's alerts, by canonical attributes."""
     name = row.object or row.id
     literal = name if name.isdecimal() else "'" + name.replace("'", "''") + "'"
     return f"object_id = {literal} OR solar_system_id = {literal}" if row.object else f"id = {literal}"

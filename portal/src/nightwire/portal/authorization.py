@@ -1,4 +1,4 @@
-"""Who asks, and may see what, by Kafka's own answer; what strangers see; limits of rates."""
+"""Authentication and authorization of requests, by Kafka's own answer; the rate limiter."""
 
 import time
 from collections import OrderedDict
@@ -24,23 +24,23 @@ from nightwire.schemas.serving import (
 from nightwire.schemas.topics import VOEVENTS
 
 Answer = TypeVar("Answer")
-WHO = "show a name and a password (basic authentication), or a token; or sign in"
+CREDENTIALS_WANTED = "show a name and a password (basic authentication), or a token; or sign in"
 LOOPBACK = ("127.0.0.1", "::1")
-MOST_KNOWN = 10_000
-"""Most addresses whose rates are remembered."""
+MAX_SOURCES = 10_000
+"""Most clients whose rates are remembered."""
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Lets in whom Kafka lets in.
+class Authorizer:
+    """Authenticates users, and tells which topics they may read and write, as Kafka does.
 
     Attributes:
         access: Asks Kafka.
-        public: Whether who shows no name sees the surveys' alerts and the VOEvents.
-        proxied: Whether a password reaches the plain door unread: a proxy in front ends TLS, or the
-            door is published to this machine alone.
-        sessions: Who is signed in.
-        tries: Wrong passwords, by address.
+        public: Whether anonymous users see the surveys' alerts and the VOEvents.
+        proxied: Whether passwords reach the plain port unread: a proxy in front ends TLS, or the
+            port is published to this machine alone.
+        sessions: Of signed-in browsers.
+        tries: Counts wrong passwords, by address.
     """
 
     access: KafkaAccess
@@ -50,43 +50,43 @@ class Gate:
     tries: Tries = field(default_factory=Tries)
 
     def login(self, http: Request) -> Login | Token | None:
-        """Return who asks, by what the request shows or by the browser's session; None: nobody."""
+        """Return the credentials in the request's header, else in its session; None: anonymous."""
         if (shown := login_of(http.headers.get("Authorization", ""))) is not None:
             return shown
         session = self.sessions.of(http)
         return None if session is None else session.login
 
-    async def enter(self, http: Request, login: Login | Token) -> None:
-        """Sign in who asks, if Kafka lets him in.
+    async def sign_in(self, http: Request, login: Login | Token) -> None:
+        """Begin a session for *login*, whom Kafka knows.
 
         Raises:
-            RefusedError: It does not, or does not answer; he was wrong too often; or others could
-                read his password on its way.
+            RefusedError: Kafka refuses the login, or does not answer; too many wrong ones came from
+                this address; or the connection is not encrypted.
         """
-        self.private(http)
-        await self._known(http, login)
+        self.require_encryption(http)
+        await self._verify(http, login)
         self.sessions.begin(http, login)
 
-    async def user(self, http: Request) -> Login | Token:
-        """Return who asks, whom Kafka knows, where it asks for names.
+    async def authenticated(self, http: Request) -> Login | Token:
+        """Return the request's credentials, verified by Kafka where it demands names.
 
         Raises:
-            RefusedError: 401: nobody, or nobody whom it knows; or Kafka does not say.
+            RefusedError: 401: there are none, or wrong ones; or Kafka does not answer.
         """
         if (login := self.login(http)) is None:
-            raise RefusedError(401, WHO)
-        await self._known(http, login)
+            raise RefusedError(401, CREDENTIALS_WANTED)
+        await self._verify(http, login)
         return login
 
-    async def _known(self, http: Request, login: Login | Token) -> None:
+    async def _verify(self, http: Request, login: Login | Token) -> None:
         if self.access.demanded:
-            await self._answered(http, login, self.access.may, AclOperation.DESCRIBE)
+            await self._ask_kafka(http, login, self.access.may, AclOperation.DESCRIBE)
 
-    def private(self, http: Request) -> None:
-        """Do nothing where a password reaches us unread: by TLS, a proxy, or on this machine.
+    def require_encryption(self, http: Request) -> None:
+        """Refuse a password that came neither by TLS, nor a proxy, nor from this machine.
 
         Raises:
-            RefusedError: 403: it does not.
+            RefusedError: 403: it would travel unencrypted.
         """
         if self.access.demanded and not (
             self.proxied or http.url.scheme == "https" or address_of(http) in LOOPBACK
@@ -94,11 +94,10 @@ class Gate:
             raise RefusedError(403, "a password would travel unencrypted: come by https")
 
     async def visible(self, http: Request, topics: Iterable[str]) -> frozenset[str]:
-        """Return those of *topics* that who asks may read.
+        """Return those of *topics* that the user may read.
 
         Raises:
-            RefusedError: He shows no name where one is wanted, or a wrong password; or Kafka does
-                not say.
+            RefusedError: Credentials are missing or wrong, or Kafka does not answer.
         """
         if not self.access.demanded:
             return frozenset(topics)
@@ -106,27 +105,27 @@ class Gate:
         if login is None and self.public:
             return frozenset(topic for topic in topics if topic == VOEVENTS or topic.startswith("alerts."))
         if login is None:
-            raise RefusedError(401, WHO)
+            raise RefusedError(401, CREDENTIALS_WANTED)
         asked = login, AclOperation.READ, list(topics)
         if (held := self.access.held(*asked)) is not None:  # most often, and then no thread is needed
             return held
-        return await self._answered(http, login, self.access.allowed, *asked[1:])
+        return await self._ask_kafka(http, login, self.access.allowed, *asked[1:])
 
     async def may_write(self, http: Request, topic: str) -> bool:
-        """Whether who asks, by name, may write to *topic*.
+        """Whether the user, who is not anonymous, may write to *topic*.
 
         Raises:
-            RefusedError: He shows a wrong password, or Kafka does not say.
+            RefusedError: The credentials are wrong, or Kafka does not answer.
         """
         login = self.login(http)
         if login is None or not self.access.demanded:
             return login is not None
-        return await self._answered(http, login, self.access.may, AclOperation.WRITE, topic)
+        return await self._ask_kafka(http, login, self.access.may, AclOperation.WRITE, topic)
 
-    async def _answered(
+    async def _ask_kafka(
         self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object
     ) -> Answer:
-        """Return what Kafka answers *login*: wrong ones are counted, and a session that is ends."""
+        """Return Kafka's answer to *login*; a wrong one is counted, or ends its session."""
         session = self.sessions.of(http)
         known = session is not None and session.login == login
         if not known:
@@ -142,17 +141,17 @@ class Gate:
 
 
 def address_of(http: Request) -> str:
-    """Return the address that asks; empty where none is known."""
+    """Return the client's IP address; empty where none is known."""
     return http.client.host if http.client else ""
 
 
 @dataclass
-class RateLimit:
-    """A bucket of tokens for each `source_of`: a page with a hundred stamps fits in at once.
+class RateLimiter:
+    """A token bucket for each `source_of`; a page with a hundred stamps fits in at once.
 
     Attributes:
-        rate: Requests that an address may make, on the average. [1/s]
-        burst: And at once.
+        rate: Requests of one client, on the average. [1/s]
+        burst: Its requests at once.
         clock: Gives the time. [s, any steady clock]
     """
 
@@ -162,16 +161,16 @@ class RateLimit:
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def check(self, http: Request) -> None:
-        """Take a token of who asks.
+        """Take a token from the client's bucket.
 
         Raises:
-            RefusedError: 429: there is none left.
+            RefusedError: 429: it is empty.
         """
-        address, now = source_of(address_of(http)), self.clock()
-        left, since = self._left.pop(address, (self.burst, now))
+        source, now = source_of(address_of(http)), self.clock()
+        left, since = self._left.pop(source, (self.burst, now))
         left = min(self.burst, left + (now - since) * self.rate)
-        self._left[address] = max(0.0, left - 1), now
-        if len(self._left) > MOST_KNOWN:
+        self._left[source] = max(0.0, left - 1), now
+        if len(self._left) > MAX_SOURCES:
             self._left.popitem(last=False)
         if left < 1:
             raise RefusedError(429, "too many requests from this address; wait a few seconds")

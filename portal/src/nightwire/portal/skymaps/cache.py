@@ -1,4 +1,4 @@
-"""Skymaps by URLs that strangers wrote: fetched one at a time, from hosts that are allowed."""
+"""Cache of skymaps by URL: fetched one at a time, from allowed hosts, and drawn."""
 
 import ipaddress
 import logging
@@ -13,19 +13,19 @@ from threading import Lock, Thread
 import httpx
 
 from nightwire.core.outside import Outside, Refused, Unavailable, pinned
-from nightwire.portal.skymaps.drawing import DrawnSkymap, drawn
+from nightwire.portal.skymaps.drawing import DrawnSkymap, draw
 from nightwire.portal.skymaps.regions import SkymapError
 from nightwire.schemas.serving import RefusedError
 
 log = logging.getLogger("nightwire.portal")
 
-LARGEST = 20 << 20
+MAX_FILE = 20 << 20
 """Largest file that is fetched. [byte]"""
-KEPT, WAITING = 256, 64
-"""Most skymaps that are kept drawn, and that wait."""
-AGAIN = 300.0
-"""After no file, time in which nobody is asked again. [s]"""
-LONGEST = 2000
+MAX_CACHED, MAX_QUEUED = 256, 64
+"""Most skymaps in the cache, and most URLs in the queue."""
+RETRY_AFTER = 300.0
+"""Time after a failure before a URL is fetched again. [s]"""
+MAX_URL = 2000
 """Longest URL. [character]"""
 FETCHING = "its skymap is being fetched"
 HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z_.-]+))(?::(\d{1,5}))?")
@@ -33,7 +33,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class HostError(ValueError):
-    """It is no HOST or HOST:PORT."""
+    """A text is no HOST or HOST:PORT."""
 
 
 @dataclass(frozen=True)
@@ -43,30 +43,29 @@ class _Failure:
     until: float = float("inf")
 
 
-class Skymaps:
-    """Fetches and draws skymaps.  Safe to use from several threads.
+class SkymapCache:
+    """The newest skymaps, fetched and drawn by a worker thread.  Safe to use from several threads.
 
     Args:
-        hosts: From which, each HOST or HOST:PORT; others are never asked.  One that is a number
-            may be an address inside.
+        hosts: Allowed hosts, each HOST or HOST:PORT; an IP address may be of the inner network.
 
     Raises:
-        HostError: One of them is none.
+        HostError: One of *hosts* is none.
     """
 
     def __init__(self, hosts: Collection[str] = ()) -> None:
         self._allowed = frozenset(map(_host, hosts))
-        self._lock, self._at_work = Lock(), False
-        self._waiting: OrderedDict[str, None] = OrderedDict()
-        self._known: OrderedDict[str, DrawnSkymap | _Failure] = OrderedDict()
+        self._lock, self._running = Lock(), False
+        self._queue: OrderedDict[str, None] = OrderedDict()
+        self._cached: OrderedDict[str, DrawnSkymap | _Failure] = OrderedDict()
 
     def _refusal(self, url: str) -> str:
-        """Return why *url* is not fetched; empty where it is."""
+        """Return why *url* may not be fetched; empty where it may."""
         try:
-            where = httpx.URL(url[: LONGEST + 1])
+            where = httpx.URL(url[: MAX_URL + 1])
         except httpx.InvalidURL:
             return "its skymap has no URL"
-        if len(url) > LONGEST or where.scheme not in PORTS or not where.host:
+        if len(url) > MAX_URL or where.scheme not in PORTS or not where.host:
             return "its skymap has no http or https URL"
         port = where.port or PORTS[where.scheme]
         if {(where.host, where.port), (where.host, port)} & self._allowed:
@@ -79,81 +78,81 @@ class Skymaps:
         )
 
     def get(self, url: str) -> DrawnSkymap:
-        """Return the skymap of *url*; where it is not there, it will be fetched.
+        """Return the skymap at *url*; one that is not cached is queued.
 
         Raises:
-            RefusedError: 404: it is not fetched; 503: it is not there yet, or its host is away;
-                422: it is no skymap that can be drawn.
+            RefusedError: 404: its host is not allowed; 503: it is queued, or its host is
+                unavailable; 422: it cannot be drawn.
         """
         if why := self._refusal(url):
             raise RefusedError(404, why)
         with self._lock:
-            found = self._known.get(url)
+            found = self._cached.get(url)
             if isinstance(found, DrawnSkymap):
-                self._known.move_to_end(url)
+                self._cached.move_to_end(url)
                 return found
             if found is not None and time.monotonic() < found.until:
                 raise RefusedError(found.status, found.why)
-            self._order(url)
+            self._enqueue(url)
         raise RefusedError(503, FETCHING)
 
-    def _order(self, url: str) -> None:
-        """Let *url* be fetched behind those that wait.
+    def _enqueue(self, url: str) -> None:
+        """Put *url* at the end of the queue.
 
         Raises:
-            RefusedError: Too many do.
+            RefusedError: 503: the queue is full.
         """
-        if url not in self._waiting and len(self._waiting) >= WAITING:
+        if url not in self._queue and len(self._queue) >= MAX_QUEUED:
             raise RefusedError(503, "its skymap waits: many others are being fetched")
-        self._waiting.setdefault(url)
-        if not self._at_work:
-            self._at_work = True
-            Thread(target=self._work, name="skymaps", daemon=True).start()
+        self._queue.setdefault(url)
+        if not self._running:
+            self._running = True
+            Thread(target=self._run, name="skymaps", daemon=True).start()
 
-    def _work(self) -> None:
-        """Fetch and draw until nothing waits."""
+    def _run(self) -> None:
+        """Fetch and draw until the queue is empty."""
         while (url := self._next()) is not None:
-            found = _outcome(url)
+            found = _fetch_and_draw(url)
             with self._lock:
-                self._known[url] = found
-                self._known.move_to_end(url)
-                del self._waiting[url]
-                if len(self._known) > KEPT:
-                    self._known.popitem(last=False)
+                self._cached[url] = found
+                self._cached.move_to_end(url)
+                del self._queue[url]
+                if len(self._cached) > MAX_CACHED:
+                    self._cached.popitem(last=False)
 
     def _next(self) -> str | None:
         with self._lock:
-            url = next(iter(self._waiting), None)
-            self._at_work = url is not None
+            url = next(iter(self._queue), None)
+            self._running = url is not None
             return url
 
 
-def _outcome(url: str) -> DrawnSkymap | _Failure:
-    """Return the skymap of *url*, or why there is none."""
+def _fetch_and_draw(url: str) -> DrawnSkymap | _Failure:
+    """Return the skymap at *url*, or why it could not be fetched or drawn."""
     named = f"its skymap of {httpx.URL(url).host}"
     try:
-        return drawn(fetched(url))
+        return draw(fetch(url))
     except Unavailable as error:
-        return _Failure(503, f"{named} cannot be had now: {error}", time.monotonic() + AGAIN)
+        return _Failure(503, f"{named} cannot be had now: {error}", time.monotonic() + RETRY_AFTER)
     except Refused as error:  # its file may come after its event
-        return _Failure(422, f"{named} is not drawn: {error}", time.monotonic() + AGAIN)
+        return _Failure(422, f"{named} is not drawn: {error}", time.monotonic() + RETRY_AFTER)
     except SkymapError as error:
         return _Failure(422, f"{named} is not drawn: {error}")
     except Exception:
         log.exception("%s is not drawn", named)
-        return _Failure(503, f"{named} is not drawn: the portal failed", time.monotonic() + AGAIN)
+        return _Failure(503, f"{named} is not drawn: the portal failed", time.monotonic() + RETRY_AFTER)
 
 
-def fetched(url: str) -> bytes:
+def fetch(url: str) -> bytes:
     """Return the file at *url*, whose host is allowed.
 
     Raises:
-        Unavailable: There is no answer; asking again may help.
-        Refused: There will never be one, or it is too large.
+        Unavailable: The host does not answer; asking again may help.
+        Refused: The host refuses, or the file is too large.
     """
-    target = pinned(url, inside=_is_number(httpx.URL(url).host))
+    target = pinned(url, inside=_is_ip_address(httpx.URL(url).host))
     with closing(Outside(inside=False)) as outside:
-        return outside.send(target.request(b"", {"accept": "*/*"}, "GET"), LARGEST)
+        return outside.send(target.request(b"", {"accept": "*/*"}, "GET"), MAX_FILE)
 
 
 def _host(text: str) -> tuple[str, int | None]:
@@ -164,7 +163,7 @@ def _host(text: str) -> tuple[str, int | None]:
     return found[1] or found[2], int(found[3]) if found[3] else None
 
 
-def _is_number(host: str) -> bool:
+def _is_ip_address(host: str) -> bool:
     with suppress(ValueError):
         return bool(ipaddress.ip_address(host))
     return False

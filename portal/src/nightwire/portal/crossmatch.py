@@ -1,4 +1,4 @@
-"""What the site's catalogues have at a position: the nearest object of each, and maps around it."""
+"""Crossmatch of a position with the site's catalogues: nearest objects, and maps around it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ import numpy as np
 from nightwire.core.catalogues import CatalogueError, CatalogueStore, SkyMap
 
 RADIUS = 5.0
-"""Farthest object that is a match. [arcsec]"""
+"""Largest separation of a match. [arcsec]"""
 OWNED = "/"
-"""In the name of a catalogue that is its owner's alone."""
+"""Part of the names of owners' catalogues, which are not shared."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """What one catalogue has at a position.
+    """One catalogue's match of a position.
 
     Attributes:
         catalogue: Its name.
         separation: Of the nearest object; None where the catalogue is a map. [arcsec]
         count: Objects within `RADIUS`; of a map 1.
-        columns: What the catalogue says of the nearest.
-        trouble: Why it cannot be asked; empty where it was.
+        columns: Of the nearest object.
+        trouble: Why the catalogue cannot be read; empty where it was.
     """
 
     catalogue: str
@@ -33,8 +33,8 @@ class Match:
     trouble: str = ""
 
 
-def matches(store: CatalogueStore, ra: float, dec: float) -> list[Match]:
-    """Return what the shared catalogues have at a position, nearest first, and maps last. [deg]"""
+def crossmatch(store: CatalogueStore, ra: float, dec: float) -> list[Match]:
+    """Return the shared catalogues' matches of a position, nearest first, maps last. [deg]"""
     found = [one for one in _matches(store, ra, dec) if one.count or one.trouble]
     return sorted(found, key=lambda one: (one.separation is None, one.separation, one.catalogue))
 

@@ -1,4 +1,4 @@
-"""Questions about filters and strangers' files, asked apart; what they refuse is refused here."""
+"""Calls about filters and strangers' files in a child process, whose errors are raised here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -12,20 +12,20 @@ from nightwire.schemas.serving import RefusedError
 BOUNDS = Bounds(wall_s=90.0, memory=6 << 30)
 
 
-def apart(question: Callable[..., Any], *asked: Any, **variables: str) -> Any:
-    """Return the answer to *question*; it, what is *asked* and the answer are as JSON has them.
+def call_in_child(function: Callable[..., Any], *arguments: Any, **variables: str) -> Any:
+    """Return what *function* returns in a child process.
 
     Args:
-        question: A function of a module of ours.
-        asked: Its arguments.
-        variables: Of its environment, beside those that are no secrets.
+        function: One of a module of ours; what it returns is JSON.
+        arguments: Its arguments, which are JSON.
+        variables: Added to the child's environment, which has no secrets.
 
     Raises:
-        FilterError: It raises that, or takes too long, or too much.
-        RefusedError: It raises that.
+        FilterError: The function raises it, or takes too long or too much memory.
+        RefusedError: The function raises it.
     """
     try:
-        answer = ask_apart(BOUNDS, answered, question.__module__, question.__name__, asked, **variables)
+        answer = ask_apart(BOUNDS, outcome_of, function.__module__, function.__name__, arguments, **variables)
     except ApartError as error:
         raise FilterError(f"{error}: try it on fewer alerts, or with a smaller text or file") from error
     if answer["status"]:
@@ -35,10 +35,10 @@ def apart(question: Callable[..., Any], *asked: Any, **variables: str) -> Any:
     return answer["found"]
 
 
-def answered(module: str, name: str, asked: Sequence[Any]) -> Mapping[str, Any]:
-    """Return the answer of a function of *module*, or why it refuses."""
+def outcome_of(module: str, name: str, arguments: Sequence[Any]) -> Mapping[str, Any]:
+    """Return what a function of *module* returns, or its error, as JSON; in the child."""
     try:
-        return {"reasons": [], "status": 0, "found": getattr(import_module(module), name)(*asked)}
+        return {"reasons": [], "status": 0, "found": getattr(import_module(module), name)(*arguments)}
     except RefusedError as error:
         return {"reasons": [str(error)], "status": error.status}
     except FilterError as error:

@@ -1,4 +1,4 @@
-"""What the pages tell of an owner's filters, by the code of `nightwire filter`."""
+"""Queries for an owner's filters: list, versions, log, backfill, overflow."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,21 +22,21 @@ from nightwire.filters.cli import (
 from nightwire.filters.delivery import read_overflow
 from nightwire.schemas.serving import RefusedError
 
-MOST_CUT = 500
-"""Most alerts of an overflow that are told, the newest."""
+MAX_OVERFLOW = 500
+"""Newest alerts of an overflow that are returned."""
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownVersion:
     """One version of a filter.
 
     Attributes:
         name: The filter's.
         version: Its number.
         versions: The numbers of all versions, the newest first.
-        live: The number of the one that is; 0 for none.
-        record: What the engine keeps of this one.
-        says: Its description and its work, line by line.
+        live: The number of the live version; 0 for none.
+        record: The engine's record of this version.
+        lines: Its description and statistics.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Shown:
     versions: Sequence[int]
     live: int
     record: Mapping[str, Any]
-    says: Sequence[str]
+    lines: Sequence[str]
 
     @property
     def language(self) -> str:
@@ -52,15 +52,13 @@ class Shown:
         return "python" if self.record["entry"] else "sql"
 
     def json(self) -> dict[str, Any]:
-        """Return it for programs."""
-        kept = {name: self.record[name] for name in ("survey", "cap", "choice", "source", "submitted")}
-        own = {
-            name: getattr(self, name) for name in ("name", "version", "versions", "live", "language", "says")
-        }
-        return {**own, **kept, "live": bool(self.live)}
+        """Return the API's JSON."""
+        recorded = {name: self.record[name] for name in ("survey", "cap", "choice", "source", "submitted")}
+        own = {name: getattr(self, name) for name in ("name", "version", "versions", "language")}
+        return {**own, **recorded, "says": self.lines, "live": bool(self.live)}
 
 
-def listed(bootstrap: str, owner: str) -> list[dict[str, Any]]:
+def list_filters(bootstrap: str, owner: str) -> list[dict[str, Any]]:
     """Return an owner's filters as `nightwire filter list --json`, each with its last notice."""
     summaries = {key: summary_of(one) for key, one in take_snapshot(bootstrap, owner).records.items()}
     notices = last_notices(bootstrap, owner)
@@ -71,8 +69,8 @@ def listed(bootstrap: str, owner: str) -> list[dict[str, Any]]:
     ]
 
 
-def shown(bootstrap: str, owner: str, name: str, version: int = 0) -> Shown:
-    """Return one version of a filter; 0 is the one that `nightwire filter show` shows.
+def show_version(bootstrap: str, owner: str, name: str, version: int = 0) -> ShownVersion:
+    """Return one version of a filter; 0: the one of `nightwire filter show`.
 
     Raises:
         RefusedError: 404: there is none.
@@ -88,43 +86,43 @@ def shown(bootstrap: str, owner: str, name: str, version: int = 0) -> Shown:
         *(summary_lines(summary_of(work), datetime.now(UTC)) if work else ()),
     ]
     numbers = sorted((one for who, what, one in known.versions if (who, what) == (owner, name)), reverse=True)
-    return Shown(name, number, numbers, known.live_version(owner, name), record, lines)
+    return ShownVersion(name, number, numbers, known.live_version(owner, name), record, lines)
 
 
-def told(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
-    """Return the log of a filter, the newest entry first."""
+def read_log(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
+    """Return a filter's log, newest entry first."""
     entries = reversed(filter_log(bootstrap, owner, name))
     return [{"time": f"{one.time:%Y-%m-%dT%H:%M:%SZ}", "kind": one.kind, "text": one.text} for one in entries]
 
 
 @dataclass(frozen=True)
-class Past:
-    """How far a backfill is.
+class BackfillStatus:
+    """The status of a backfill.
 
     Attributes:
-        says: The engine's last word about it.
-        runs: Whether it goes on.
+        notice: The engine's last notice about it.
+        runs: Whether it has not ended.
     """
 
-    says: str
+    notice: str
     runs: bool
 
 
-def past_of(log: Sequence[Mapping[str, Any]]) -> Past | None:
-    """Return how far the last backfill in a log is, of which the newest entry comes first."""
-    said = (one["text"] for one in log if one["kind"] == "notice")
-    last = next((text for text in said if BACKFILL in text), None)
-    return last and Past(last, not any(end in last for end in (BACKFILL_ENDED, BACKFILL_STOPPED)))
+def backfill_status(log: Sequence[Mapping[str, Any]]) -> BackfillStatus | None:
+    """Return the status of the last backfill in a filter's log, newest entry first."""
+    notices = (one["text"] for one in log if one["kind"] == "notice")
+    last = next((text for text in notices if BACKFILL in text), None)
+    return last and BackfillStatus(last, not any(end in last for end in (BACKFILL_ENDED, BACKFILL_STOPPED)))
 
 
-def cut_off(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
-    """Return alerts that passed a filter and were cut off by its cap, the newest first."""
-    found = read_overflow(bootstrap, owner, name)[-MOST_CUT:]
+def overflow(bootstrap: str, owner: str, name: str) -> list[dict[str, Any]]:
+    """Return alerts that passed a filter and exceeded its cap, newest first."""
+    found = read_overflow(bootstrap, owner, name)[-MAX_OVERFLOW:]
     return [{**one, "time": f"{one['time']:%Y-%m-%dT%H:%M:%SZ}"} for one in reversed(found)]
 
 
-def differences(before: Shown, after: Shown) -> Iterator[str]:
-    """Yield the lines of two versions that differ, each with what is around it, as `diff -u`."""
+def diff(before: ShownVersion, after: ShownVersion) -> Iterator[str]:
+    """Yield the differences of two versions' texts, as `diff -u`."""
     old, new = (one.record["source"].splitlines() for one in (before, after))
     names = (f"version {before.version}", f"version {after.version}")
     yield from difflib.unified_diff(old, new, *names, lineterm="")

@@ -1,4 +1,4 @@
-"""Kafka's topics of alerts, followed in a thread of its own as a public reader."""
+"""The follower: a thread that reads alerts' topics as a public reader."""
 
 import logging
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from nightwire.consumers.returns import ReturnError, as_return
 from nightwire.core.kafka import admin
 from nightwire.core.runtime import Backoff, Endpoints, Stop
 from nightwire.core.voevents import post
-from nightwire.portal.model import Classified, Recent, rows_of
+from nightwire.portal.model import Classification, RecentAlerts, rows_of
 from nightwire.portal.records import StampCache
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import VOEVENTS
@@ -19,12 +19,12 @@ from nightwire.schemas.topics import VOEVENTS
 log = logging.getLogger("nightwire.portal")
 
 RETURNS = "returns."
-"""What the topics of community brokers' classifications begin with."""
+"""Prefix of the topics of community brokers' classifications."""
 BATCH, WAIT = 256, 0.5
-"""Most alerts that are taken in at once, and the longest wait for so many. [s]"""
+"""Most alerts of a batch, and the longest wait for so many. [s]"""
 FETCH_WAIT = 0.5
-"""How long Kafka gathers: pages change twice a second, so that those who look see the same, and it
-sends to us twice a second instead of each alert by itself. [s]"""
+"""How long Kafka gathers an answer: pages change twice a second, so that all viewers see the same,
+and Kafka sends twice a second instead of each alert by itself. [s]"""
 
 
 def is_shown(topic: str) -> bool:
@@ -33,16 +33,20 @@ def is_shown(topic: str) -> bool:
 
 
 class Follower:
-    """Reads what comes in into *recent*.
+    """Reads alerts, VOEvents and classifications into *recent*.
 
     Args:
         where: The site's addresses.
-        recent: Where rows go.
-        stamps: Where the stamps of the newest go.
+        recent: Takes the rows.
+        stamps: Takes the stamps of the newest alerts.
         last: Alerts of each topic to begin with.
+
+    Attributes:
+        undecodable: Number of records that could not be read.
+        trouble: Why nothing comes in; empty where all is well.
     """
 
-    def __init__(self, where: Endpoints, recent: Recent, stamps: StampCache, last: int) -> None:
+    def __init__(self, where: Endpoints, recent: RecentAlerts, stamps: StampCache, last: int) -> None:
         self._where, self._recent, self._stamps, self._last = where, recent, stamps, last
         self._admin, self._known = admin(where.kafka), list[str]()
         self._stop, self._thread = Stop(), Thread(target=self._run, name="portal-follow", daemon=True)
@@ -60,11 +64,11 @@ class Follower:
         return not self.trouble
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, within a moment."""
+        """Stop the thread; waits 10 s at most."""
         self._stop.set()
         self._thread.join(10)
 
@@ -76,60 +80,59 @@ class Follower:
                 known = error.args[0].str() if isinstance(error, KafkaException) else error
                 self.trouble = f"{known}; trying again"
                 log.warning("reading begins anew: %s", known)
-                self._stop.wait(self._backoff.next())
-            except Exception as error:  # whatever it is: who looks is told, and reading goes on
+            except Exception as error:  # whatever it is: pages show it, and reading goes on
                 log.exception("reading begins anew")
                 self.trouble = f"{type(error).__name__}: {error}"
-                self._stop.wait(self._backoff.next())
+            self._stop.wait(self._backoff.next())
 
     def _read(self) -> None:
-        self._recent.begin_again()
+        self._recent.expect_repeats()
         reader = AlertReader(
-            self._topics,
+            self._list_topics,
             bootstrap=self._where.kafka,
             registry=self._where.schema_registry,
             last=self._last,
-            on_bad=self._bad,
+            on_bad=self._on_bad_record,
             fetch_wait=FETCH_WAIT,
-            needs_schema=False,  # who looks at one survey does not wait for another's registry
+            needs_schema=False,  # a survey's alerts do not wait for another's registry
             stopped=self._stop.is_set,
         )
         with reader:
             for batch in reader.batches(size=BATCH, wait=WAIT):
-                self._take(batch)
+                self._add(batch)
                 self._backoff.reset()
 
-    def _take(self, batch: Sequence[ReceivedAlert]) -> None:
+    def _add(self, batch: Sequence[ReceivedAlert]) -> None:
         alerts = [alert for alert in batch if not alert.topic.startswith(RETURNS)]
         try:
             rows = rows_of(alerts)
-        except Exception:  # whatever a stranger's alert leads to; it alone is left out
+        except Exception:  # whatever a stranger's alert leads to; that alert alone is left out
             if len(batch) > 1:
                 for one in batch:
-                    self._take([one])
+                    self._add([one])
                 return
             log.exception("%s cannot be shown", batch[0].place)
             self.undecodable += 1
             return
         for row, alert in zip(rows, alerts, strict=True):
-            self._stamps.add(row.place, {name: stamp.raw for name, stamp in alert.stamps.items()})
+            self._stamps.add(row.record_id, {name: stamp.raw for name, stamp in alert.stamps.items()})
         self._recent.add(rows)
         for alert in batch:
-            self._take_more(alert)
+            self._add_extras(alert)
 
-    def _take_more(self, alert: ReceivedAlert) -> None:
-        """Take in what there is beside rows: threads, and what brokers sent back."""
+    def _add_extras(self, alert: ReceivedAlert) -> None:
+        """Add what is no row: a VOEvent for threads, a community broker's classification."""
         if alert.topic == VOEVENTS:
-            self._recent.take_post(post(alert.alert))
+            self._recent.add_post(post(alert.alert))
         if alert.topic.startswith(RETURNS):
             try:
-                self._recent.take_return(alert.topic, _classified(alert))
+                self._recent.add_classification(alert.topic, _classification(alert))
             except ReturnError as error:
                 self.undecodable += 1
                 log.debug("%s is no classification: %s", alert.place, error)
 
-    def _topics(self) -> Sequence[str]:
-        """Return the topics that are shown; those of before where Kafka does not answer."""
+    def _list_topics(self) -> Sequence[str]:
+        """Return the topics that are shown; the last known ones while Kafka is unavailable."""
         try:
             self._known = sorted(filter(is_shown, self._admin.list_topics(timeout=5).topics))
             self.trouble = ""
@@ -137,18 +140,18 @@ class Follower:
             self.trouble = f"Kafka does not answer: {error.args[0].str()}"
         return self._known
 
-    def _bad(self, record: BadRecord) -> None:
+    def _on_bad_record(self, record: BadRecord) -> None:
         self.undecodable += 1
         log.debug("%s holds no alert: %s", record.place, record.reason)
 
 
-def _classified(alert: ReceivedAlert) -> Classified:
-    """Return what a record of a community broker says.
+def _classification(alert: ReceivedAlert) -> Classification:
+    """Return the classification in a community broker's record.
 
     Raises:
-        ReturnError: It is no classification.
+        ReturnError: It holds none.
     """
     broker = alert.topic.removeprefix(RETURNS)
     found = as_return(alert, broker)
     classes = {str(one.class_id): one.probability for one in found.classifications}
-    return Classified(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)
+    return Classification(broker, f"{found.classifier} {found.version}", str(found.alert_id), classes)
