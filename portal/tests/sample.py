@@ -1,6 +1,7 @@
 """A night on a Kafka: simulated alerts of two surveys, what a filter passed, hostile VOEvents."""
 
 import io
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -183,6 +184,12 @@ def serving(
         thread.join(30)
         follower.stop()
         kept.close()
+
+
+def route_url(route: str) -> str:
+    """Return an address of a route of Starlette's."""
+    values = {"survey": "sim", "topic": SIM, "name": "bright", "action": "disable", "link": "x"}
+    return re.sub(r"{(\w+)(:\w+)?}", lambda found: values.get(found[1], "0"), route)
 
 
 def names(rows: Sequence[Any]) -> list[str]:

@@ -20,12 +20,14 @@ from directory.tests.page.browser import Browser
 from nightwire.core.accounting import discrepancies, read_accounts, send_to_dead_letters
 from nightwire.core.kafka import Writer, admin, headers_of, producer, read_to_end
 from nightwire.core.subscriptions import read_flows
+from nightwire.portal.serve.app import FORMS, PAGES
+from nightwire.portal.serve.openapi import ENDPOINTS
 from nightwire.schemas import records
 from nightwire.schemas.serving import TRIES
 from nightwire.schemas.topics import DEAD_LETTERS
 from portal.tests.filters.conftest import PASSWORDS, Site, follow, sign_in, token_in, write_night
 from portal.tests.looks import AXE, complaints, serious
-from portal.tests.sample import HOSTILE, SIM
+from portal.tests.sample import HOSTILE, SIM, route_url
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -93,14 +95,28 @@ def test_a_session_that_ended_is_asked_to_sign_in_again(site: Site, monkeypatch:
 
 
 def test_what_no_page_of_ours_sent_is_refused(ann: httpx.Client) -> None:
-    at, api = "/filters/of/bright", "/api/filters/of/bright/do/disable"
+    at = "/filters/of/bright"
     for form in ({"action": "disable"}, {"action": "disable", "token": "guessed"}):
         assert ann.post(at, data=form).status_code == 403
-    assert ann.post(api, json={}).status_code == 403
-    assert ann.post(api, json={}, headers={"X-CSRF-Token": "guessed"}).status_code == 403
-    assert ann.post(api, data={"version": "1"}).status_code == 415
-    assert ann.post("/sign-out", data={}).status_code == 403
+    for one in [route_url(one.path) for one in ENDPOINTS if one.method == "post"]:
+        assert ann.post(one, json={}).status_code == 403, one
+        assert ann.post(one, json={}, headers={"X-CSRF-Token": "guessed"}).status_code == 403, one
+        assert ann.post(one, data={"version": "1"}).status_code == 415, one
+    status = {one: ann.post(route_url(one), data={}).status_code for one in FORMS}
+    assert status == dict.fromkeys(FORMS, 403) | {"/shared/{link}": 404}  # this link opens nothing
     assert ann.get(at).status_code == 200
+
+
+def test_who_gives_no_name_is_asked_for_one_everywhere(site: Site) -> None:
+    with httpx.Client(base_url=site.served.url) as http:
+        for one in ENDPOINTS:
+            given = {"json": {}, "auth": ("ann", "a guess")} if one.method == "post" else {}
+            assert http.request(one.method, route_url(one.path), **given).status_code == 401, one.path
+        pages = [one for one in PAGES if one not in ("/sign-in", "/sign-out", "/shared/{link}")]
+        assert [http.get(route_url(one)).headers["Location"][:8] for one in pages] == ["/sign-in"] * len(
+            pages
+        )
+    site.served.portal.authorizer.tries.__init__()  # type: ignore[misc]  # the other tests do not wait
 
 
 def test_strangers_see_nothing_of_anothers_filters(site: Site, ann: httpx.Client, bob: httpx.Client) -> None:

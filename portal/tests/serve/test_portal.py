@@ -13,8 +13,10 @@ import pytest
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.authorization import RateLimiter
 from nightwire.portal.model.formatting import python_lines
+from nightwire.portal.serve.app import FORMS, PAGES
+from nightwire.portal.serve.openapi import ENDPOINTS
 from nightwire.schemas.serving import KafkaAccess
-from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, serving, sim_alert
+from portal.tests.sample import FILTER, HOSTILE, SIM, WRITTEN, Served, message, route_url, serving, sim_alert
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +266,10 @@ def test_an_address_that_asks_too_much_waits(bootstrap: str) -> None:
     with serving(bootstrap, limit=limit) as one, httpx.Client(base_url=one.url) as http:
         assert [http.get("/api/alerts").status_code for _ in range(4)] == [200, 200, 200, 429]
         assert "wait a few seconds" in http.get("/").text
+        asked = [(one.method, one.path) for one in ENDPOINTS] + [("get", path) for path in PAGES]
+        asked += [("post", path) for path in FORMS]
+        found = {one: http.request(one[0], route_url(one[1]), json={}).status_code for one in asked}
+        assert {one: status for one, status in found.items() if status != 429} == {}
 
 
 def test_before_anything_came_in_the_page_says_so() -> None:

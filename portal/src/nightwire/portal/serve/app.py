@@ -126,6 +126,7 @@ class _SecurityHeaders:
 async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Request) -> Response:
     path = http.scope["route"].path if "route" in http.scope else ""
     try:
+        portal.rate_limiter.check(http)
         response = await handler(portal, http)
     except tuple(STATUS) as error:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))

@@ -179,7 +179,6 @@ async def _initial_values(portal: Portal, owner: Owner, http: Request) -> dict[s
 
 async def shared_filter(portal: Portal, http: Request) -> Response:
     """Show the text of a signed link; or write or take back a comment on it."""
-    portal.rate_limiter.check(http)
     owner, name, version, text = await portal.run_slow(portal.actions.open_link, http.path_params["link"])
     if http.method == "POST":
         form = await read_form(http)

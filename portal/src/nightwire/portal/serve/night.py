@@ -81,7 +81,6 @@ async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> Se
     Raises:
         RefusedError: 401, 403: the user is no operator; or see `PipelineStatus.replay`.
     """
-    portal.rate_limiter.check(http)
     login = await portal.authorizer.authenticated(http)
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")

@@ -83,9 +83,8 @@ class Portal:
         """Return the topics that the user may read.
 
         Raises:
-            RefusedError: The user is not known, or over the rate limit.
+            RefusedError: The user is not known.
         """
-        self.rate_limiter.check(http)
         return await self.authorizer.visible(http, self.topics())
 
     async def cached_response(
@@ -98,9 +97,8 @@ class Portal:
         """Return the owner who sent a request.
 
         Raises:
-            RefusedError: The user is no owner, not known, or over the rate limit.
+            RefusedError: The user is no owner, or not known.
         """
-        self.rate_limiter.check(http)
         return self.actions.owner(await self.authorizer.authenticated(http))
 
     async def run_slow(self, function: Callable[..., Answer], *arguments: Any) -> Answer:

@@ -14,7 +14,6 @@ from nightwire.schemas.topics import NAME
 
 async def sign_in(portal: Portal, http: Request) -> Response:
     """Show the form of the sign-in, by name and password or token; or sign in."""
-    portal.rate_limiter.check(http)
     if http.method == "GET":
         return _form(portal, http, local_path(http.query_params.get("next", "/filters")))
     form = await read_form(http)
