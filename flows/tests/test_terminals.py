@@ -287,12 +287,15 @@ def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatc
     assert observation["name"] == "alerts.sim/0/7"
 
 
-def test_a_subject_with_a_line_break_is_one_line() -> None:
+def test_a_mail_says_its_fields_in_lines_and_a_subject_is_one() -> None:
     from nightwire.flows.terminals.mail import Mail
 
     made = Mail(["ann@example.org"], "a\r\nBcc: eve@example.org").message(EVENT)
     assert isinstance(made, EmailMessage)
     assert made["Bcc"] is None
+    lines = made.get_content().splitlines()
+    assert {"diaSource.band: g", "diaSourceId: 7"} <= {*lines}
+    assert lines[-1].startswith("Sent by the flow bright")
 
 
 def test_a_file_gets_lines_where_the_worker_allows_files(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Mail(Terminal):
     Attributes:
         to: Addresses of the recipients.
         subject: Template of the subject, with fields as ``${object}``.
-        template: Template of the text; empty for JSON.
+        template: Template of the text; empty for all fields, a line each.
         owner: Owner whose quota it takes; empty for none.
         undelivered: Recipients refused by event, where others have it: only these are tried again.
     """
@@ -118,7 +118,8 @@ class Mail(Terminal):
         made["Message-ID"] = (
             f"<{sha256(event.identity.encode()).hexdigest()[:32]}@{sender.partition('@')[2]}>"
         )
-        made.set_content(event.text(self.template) if self.template else event.body().decode())
+        end = f"Sent by the flow {event.flow}, which `nightwire flow down {event.flow}` ends.\n"
+        made.set_content(event.text(self.template) if self.template else f"{event.lines()}\n\n{end}")
         return made
 
 

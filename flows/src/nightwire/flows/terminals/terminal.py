@@ -57,6 +57,12 @@ class EventView:
         made = {"id": self.identity, "flow": self.flow, "event": self.fields}
         return json.dumps(made, separators=(",", ":")).encode()
 
+    def lines(self) -> str:
+        """Return the event's fields that have a value, a line each; of a list its length."""
+        leaves = {name: one for name, one in _paths("", self.fields) if not isinstance(one, Mapping | None)}
+        values = (f"{len(one)} entries" if isinstance(one, list) else one for one in leaves.values())
+        return "\n".join(map("{}: {}".format, leaves, values))
+
     def text(self, template: str, escape: Callable[[Any], str] = str) -> str:
         """Return *template* with fields in place of ``${diaSource.psfFlux}``; unknown ones stay.
 
