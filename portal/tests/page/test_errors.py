@@ -5,7 +5,7 @@ from confluent_kafka import Producer
 
 from directory.tests.page.browser import Browser
 from portal.tests.looks import AXE, complaints, serious
-from portal.tests.sample import Served, serving
+from portal.tests.sample import Served, fill, serving
 
 pytestmark = pytest.mark.chromium
 
@@ -24,15 +24,16 @@ def shown(browser: Browser, served: Served, path: str, says: str) -> None:
     """Wait until a page says *says* where it is seen, on a desk and on a phone, without a fault."""
     seen = f"[...document.querySelectorAll('.empty, .warning, #trouble, #said')].filter(it => !it.hidden \
         && it.getClientRects().length).some(it => it.textContent.includes({says!r}))"
+    browser.visit("about:blank")
+    browser.events.clear()
+    browser.visit(served.url + path)
+    browser.wait(f"document.readyState === 'complete' && location.href !== 'about:blank' && {seen}")
     for width, height in SIZES:
-        browser.visit("about:blank")
-        browser.events.clear()
-        browser.visit(served.url + path, width=width, height=height)
-        browser.wait(f"document.readyState === 'complete' && location.href !== 'about:blank' && {seen}")
+        browser.resize(width, height)
         assert browser.evaluate("document.documentElement.scrollWidth") <= width
-        # an answer that is a refusal is told in the console too
-        assert [one for one in complaints(browser) if "the server responded with a status" not in one] == []
         assert not AXE.is_file() or serious(browser) == []
+    # an answer that is a refusal is told in the console too
+    assert [one for one in complaints(browser) if "the server responded with a status" not in one] == []
 
 
 def test_before_anything_came_in_pages_say_so(browser: Browser) -> None:
@@ -45,7 +46,9 @@ def test_before_anything_came_in_pages_say_so(browser: Browser) -> None:
 
 def test_while_kafka_is_away_pages_say_so(browser: Browser) -> None:
     owner, bootstrap = mock_kafka()
+    fill(bootstrap, 3)
     with serving(bootstrap) as one:
+        one.until(lambda: len(one.portal.recent) == 8, "the night is read")
         del owner
         one.until(lambda: one.follower.trouble, "Kafka is missed")
         for path in ("/", "/night"):
