@@ -90,8 +90,8 @@ ORDER = {
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
     "directory": [
         "model",
-        "following",
-        "answers gate page sites",
+        "ingest",
+        "answers authorization page sites",
         "find listing mediator",
         "serve",
         "commands",

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from nightwire.core.kafka import admin, producer
 from nightwire.core.presence import entry
 from nightwire.core.stack import free_port
-from nightwire.directory.mediator import mediator, pool
+from nightwire.directory.mediator import client_pool, mediator
 from nightwire.schemas import Codec, SchemaRegistry
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.wire import frame
@@ -320,10 +320,10 @@ def test_a_session_that_nobody_uses_leaves_its_group(
 ) -> None:
     topic, name = fresh_topic(), group()
     fill(kafka, topic, numbers(2))
-    monkeypatch.setattr(pool, "LOOK", 0.05)
+    monkeypatch.setattr(client_pool, "LOOK", 0.05)
     answer = get(here, topic, f"group={name}&max=1")
     assert members(kafka, name) == 1
-    monkeypatch.setattr(pool, "IDLE", 0.0)
+    monkeypatch.setattr(client_pool, "IDLE", 0.0)
     deadline = time.monotonic() + 60
     while members(kafka, name):
         assert time.monotonic() < deadline

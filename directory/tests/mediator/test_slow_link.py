@@ -18,7 +18,7 @@ from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
-from nightwire.directory.mediator.keeping import Keeper
+from nightwire.directory.mediator.owed_log import Keeper
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from nightwire.schemas.topics import OWED, TopicSettings, settings

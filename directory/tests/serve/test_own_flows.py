@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 
 from nightwire.core.subscriptions import FlowRecord, FlowTable
-from nightwire.directory.gate import Gate
+from nightwire.directory.authorization import Authorizer
 from nightwire.directory.serve.flows import BURST, MOST_OWN, MOST_OWNERS, Turns, check_own, own_flows
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import KafkaAccess, RefusedError
@@ -89,6 +89,6 @@ def test_an_owner_changes_flows_so_often() -> None:
 
 
 def test_other_machines_do_not_read_secret_addresses_where_nobody_has_a_password() -> None:
-    outside = Gate(KafkaAccess({"bootstrap.servers": "127.0.0.1:1"}), open=False)
+    outside = Authorizer(KafkaAccess({"bootstrap.servers": "127.0.0.1:1"}), anonymous_writes=False)
     with pytest.raises(RefusedError, match="nobody has a password"):
         asyncio.run(own_flows("127.0.0.1:1", outside, Request({"type": "http", "headers": []})))

@@ -75,7 +75,7 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
 def log_view(where: "Endpoints") -> Iterator["View"]:
     """Yield what the directory's log in the Kafka of *where* tells now."""
     from nightwire.core.runtime import site_name
-    from nightwire.directory.following import load
+    from nightwire.directory.ingest import load
     from nightwire.directory.model import SiteRows, View
 
     view, registry = View(), where.schema_registry or ""

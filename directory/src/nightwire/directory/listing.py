@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from nightwire.core.presence import NobodyAnswersError, ask_directory, entry, entry_key
 from nightwire.core.runtime import Endpoints, find_endpoints, site_name
-from nightwire.directory.following import write
+from nightwire.directory.ingest import write
 from nightwire.schemas.records import ENTRY
 
 

@@ -18,13 +18,13 @@ from starlette.types import Receive, Scope, Send
 from nightwire.core.congestion import Reduction
 from nightwire.core.datagrams import Worth, worth_of
 from nightwire.core.presence import ArchiveClient, SiteHttpError
-from nightwire.directory.gate import Gate
-from nightwire.directory.mediator import forms
-from nightwire.directory.mediator.entering import Who, properties_of
-from nightwire.directory.mediator.handler import handler_of
-from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.mediator import formats
+from nightwire.directory.mediator.client_pool import Key, Pool, Result, in_thread
+from nightwire.directory.mediator.kafka_access import Who, properties_of
+from nightwire.directory.mediator.priority import handler_of
 from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
-from nightwire.directory.mediator.questions import Asked, asked
+from nightwire.directory.mediator.read_request import Asked, asked
 from nightwire.directory.mediator.session import Session, text
 from nightwire.directory.mediator.slow_link import SlowLinkSession
 from nightwire.directory.mediator.stamps import AlertFetcher, picture
@@ -84,24 +84,24 @@ class Mediator:
         labels = ["topic", "became"]
         self._slow = Counter("nightwire_slow_link_records_total", what, labels, registry=collected)
 
-    def endpoints(self, gate: Gate) -> list[tuple[str, str, Answering]]:
-        """Return method, path and what answers there, for whom *gate* lets in."""
+    def endpoints(self, authorizer: Authorizer) -> list[tuple[str, str, Answering]]:
+        """Return method, path and what answers there, for whom *authorizer* lets in."""
         path = "/topics/{topic}"
         return [
-            ("GET", f"{path}/records", partial(self._read, gate)),
-            ("POST", f"{path}/records", partial(self._publish, gate)),
-            ("POST", f"{path}/commit", partial(self._commit, gate)),
+            ("GET", f"{path}/records", partial(self._read, authorizer)),
+            ("POST", f"{path}/records", partial(self._publish, authorizer)),
+            ("POST", f"{path}/commit", partial(self._commit, authorizer)),
             (
                 "GET",
                 f"{path}/records/{{partition:int}}/{{offset:int}}/stamps/{{name}}",
-                partial(self._stamp, gate),
+                partial(self._stamp, authorizer),
             ),
         ]
 
-    async def _read(self, gate: Gate, http: Request) -> Response:
+    async def _read(self, authorizer: Authorizer, http: Request) -> Response:
         """Answer with the next records, or with a stream of them."""
-        question, who, key = await _asked(gate, http)
-        session = await self._sessions.get(key, partial(self._session, gate, question, who))
+        question, who, key = await _asked(authorizer, http)
+        session = await self._sessions.get(key, partial(self._session, authorizer, question, who))
         with ExitStack() as turn:
             await _wait(session.turn)
             turn.callback(session.turn.release)
@@ -111,8 +111,8 @@ class Mediator:
             first = await self._reading(key, partial(self._events, session, question))
             return EventStream(self._stream(key, session, question, who, first), turn.pop_all())
 
-    def _session(self, gate: Gate, question: Asked, who: Who) -> Session:
-        client = properties_of(gate.access, self._bootstrap, who)
+    def _session(self, authorizer: Authorizer, question: Asked, who: Who) -> Session:
+        client = properties_of(authorizer.access, self._bootstrap, who)
         where = question.topic, question.group
         if question.slow is None:
             return Session(client, *where)
@@ -184,17 +184,17 @@ class Mediator:
             said = {"status": error.status, "message": str(error)}
             yield f"event: error\ndata: {json.dumps(said)}\n\n".encode()
 
-    def _batch(self, session: Session, question: Asked, wait: float) -> forms.Batch | None:
+    def _batch(self, session: Session, question: Asked, wait: float) -> formats.Batch | None:
         """Return the next records in the form that is asked for; None where none came in time."""
         messages = session.take(question.most, question.size, wait)
         if not messages:
             return None
         self._count("out", question.topic, [len(message) for message in messages])
         if question.form == "avro":
-            return forms.frames(messages)
+            return formats.frames(messages)
         if question.form == "raw":
-            return forms.one_raw(messages) if question.most == 1 else forms.multipart(messages)
-        return forms.json_array(messages, self._value(question), stamps=question.stamps)
+            return formats.one_raw(messages) if question.most == 1 else formats.multipart(messages)
+        return formats.json_array(messages, self._value(question), stamps=question.stamps)
 
     def _events(self, session: Session, question: Asked) -> bytes:
         done = {**question.after, **session.delivered}
@@ -204,39 +204,41 @@ class Mediator:
             done[message.partition() or 0] = (message.offset() or 0) + 1
             cursors.append(text(done))
         self._count("out", question.topic, [len(message) for message in messages])
-        return forms.events(messages, self._value(question), cursors, stamps=question.stamps)
+        return formats.events(messages, self._value(question), cursors, stamps=question.stamps)
 
-    async def _commit(self, gate: Gate, http: Request) -> Response:
+    async def _commit(self, authorizer: Authorizer, http: Request) -> Response:
         """Acknowledge what an open session delivered, and answer when Kafka has it."""
-        question, _, key = await _asked(gate, http)
+        question, _, key = await _asked(authorizer, http)
         if (session := self._sessions.there(key)) is None:
             raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
         await in_thread(partial(session.commit, question.after, question.paid))
         return Response(status_code=204)
 
-    async def _stamp(self, gate: Gate, http: Request) -> Response:
+    async def _stamp(self, authorizer: Authorizer, http: Request) -> Response:
         """Answer with a stamp of the alert at an offset."""
-        who, named = await gate.login(http), http.path_params
+        who, named = await authorizer.login(http), http.path_params
         _check_time(who)
         place, offset = (named["topic"], named["partition"]), named["offset"]
         key = Key(_user(who, http), place[0], member=str(place[1]))
         fetcher = await self._fetchers.get(
             key,
-            lambda: AlertFetcher(self._bootstrap, properties_of(gate.access, self._bootstrap, who), place),
+            lambda: AlertFetcher(
+                self._bootstrap, properties_of(authorizer.access, self._bootstrap, who), place
+            ),
         )
         message = await in_thread(partial(fetcher.record, offset))
         media_type, body = await in_thread(partial(picture, message, self._decoder, named["name"]))
         self._count("out", place[0], [len(body)])
         return Response(body, media_type=media_type)
 
-    async def _publish(self, gate: Gate, http: Request) -> Response:
+    async def _publish(self, authorizer: Authorizer, http: Request) -> Response:
         """Write a record, or a batch of them, and answer when Kafka has acknowledged."""
-        topic, who = http.path_params["topic"], await gate.writer(http)
+        topic, who = http.path_params["topic"], await authorizer.writer(http)
         _check_time(who)
         user, many = _user(who, http), http.headers.get("Content-Type", "").startswith("application/json")
         with self._place(user):
             publisher = await self._publishers.get(
-                Key(user), lambda: Publisher(properties_of(gate.access, self._bootstrap, who))
+                Key(user), lambda: Publisher(properties_of(authorizer.access, self._bootstrap, who))
             )
             body = await body_of(http, MAX_BATCH if many else MAX_MESSAGE)
             records = await in_thread(partial(batch, body)) if many else [raw(body, http.headers)]
@@ -274,10 +276,10 @@ class Mediator:
             self._writing[user] -= 1
             self._writing += Counts()  # forget who has none
 
-    def _value(self, question: Asked) -> forms.ValueForm:
+    def _value(self, question: Asked) -> formats.ValueForm:
         if question.form == "json":
-            return partial(forms.decoded, self._decoder)
-        return forms.whole
+            return partial(formats.decoded, self._decoder)
+        return formats.whole
 
     def _count(self, direction: str, topic: str, sizes: list[int]) -> None:
         if sizes:
@@ -300,8 +302,8 @@ class EventStream(StreamingResponse):
             await super().__call__(scope, receive, send)
 
 
-async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
-    question, who = asked(http), await gate.login(http)
+async def _asked(authorizer: Authorizer, http: Request) -> tuple[Asked, Who, Key]:
+    question, who = asked(http), await authorizer.login(http)
     _check_time(who)
     slow = "" if question.slow is None else f"{question.slow} {question.rank} {question.first}"
     return question, who, Key(_user(who, http), question.topic, question.group, question.member, slow)

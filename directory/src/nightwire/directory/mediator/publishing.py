@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nightwire.core.kafka import PRODUCER, Headers, produce
-from nightwire.directory.mediator.entering import check_topic, refusal
+from nightwire.directory.mediator.kafka_access import check_topic, refusal
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import MAX_MESSAGE
 

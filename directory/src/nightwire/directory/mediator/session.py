@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from nightwire.core.kafka import CONSUMER, REFUSALS, TRANSIENT_ERRORS
-from nightwire.directory.mediator.entering import TIMEOUT, check_topic, refusal
+from nightwire.directory.mediator.kafka_access import TIMEOUT, check_topic, refusal
 from nightwire.schemas.serving import RefusedError
 
 Cursor = Mapping[int, int]

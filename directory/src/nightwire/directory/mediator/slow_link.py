@@ -33,8 +33,8 @@ from nightwire.core.kafka import (
     watermarks,
 )
 from nightwire.core.presence import ArchiveClient
-from nightwire.directory.mediator.entering import TIMEOUT, refusal
-from nightwire.directory.mediator.keeping import Keeper
+from nightwire.directory.mediator.kafka_access import TIMEOUT, refusal
+from nightwire.directory.mediator.owed_log import Keeper
 from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, Session
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.topics import OWED, settings

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, headers_of
-from nightwire.directory.mediator.entering import check_topic, refusal
+from nightwire.directory.mediator.kafka_access import check_topic, refusal
 from nightwire.schemas import (
     AlertDecoder,
     RegistryAwayError,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """What a column holds.
+    """The description of a column.
 
     Attributes:
         unit: As VOUnits spells it; empty for none.

@@ -18,13 +18,13 @@ from nightwire.core.presence import EntryError, entry, entry_key, home_header
 from nightwire.core.subscriptions import InterestError, interest_key, interest_of
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
-from nightwire.directory.following import write
-from nightwire.directory.gate import Gate
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.ingest import write
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import QueryError, View
 from nightwire.directory.page import SAFE, graph, static
 from nightwire.directory.serve.flows import flow_endpoints
-from nightwire.directory.serve.questions import Questions
+from nightwire.directory.serve.query_executor import QueryExecutor
 from nightwire.schemas import SchemaError
 from nightwire.schemas.records import ENTRY, SUBSCRIPTION
 from nightwire.schemas.serving import RefusedError, body_of, hung_up, object_of, refusal
@@ -44,7 +44,7 @@ class Site:
         view: What is known.
         name: This site's name.
         bootstrap: Its Kafka.
-        gate: Who may.
+        authorizer: Who may.
         ready: Whether the log was read to its end.
         mediator: Reads and writes topics for others; None: nobody does.
     """
@@ -52,7 +52,7 @@ class Site:
     view: View
     name: str
     bootstrap: str
-    gate: Gate
+    authorizer: Authorizer
     ready: Callable[[], bool] = lambda: True
     mediator: Mediator | None = None
 
@@ -71,7 +71,7 @@ Answering = Callable[[Request], Awaitable[Response]]
 
 def application(site: Site, answered: Counter) -> Starlette:
     """Return the directory of *site* as an ASGI application; *answered* counts its requests."""
-    asked = Questions(site.view)
+    asked = QueryExecutor(site.view)
     endpoints: list[tuple[str, str, Answering]] = [
         ("POST", "/query", partial(query, site, asked)),
         ("GET", "/query", partial(query, site, asked)),
@@ -79,9 +79,9 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
         ("PUT", "/subscriptions", partial(want, site)),
         ("DELETE", "/subscriptions/{name}", partial(want_no_more, site)),
-        *flow_endpoints(site.bootstrap, site.gate),
+        *flow_endpoints(site.bootstrap, site.authorizer),
         ("GET", "/http_sd", partial(http_sd, site)),
-        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
+        *(site.mediator.endpoints(site.authorizer) if site.mediator else ()),
         ("GET", "/export/{form}", partial(export, site)),
         ("GET", "/graph.json", partial(graph_json, site)),
         ("GET", "/", partial(page, site, "index.html")),
@@ -95,9 +95,9 @@ def application(site: Site, answered: Counter) -> Starlette:
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
 
 
-async def query(site: Site, asked: Questions, http: Request) -> Response:
+async def query(site: Site, asked: QueryExecutor, http: Request) -> Response:
     """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
-    await site.gate.may_read(http)
+    await site.authorizer.may_read(http)
     site.check_ready()
     sql = (
         http.query_params.get("sql") if http.method == "GET" else (await object_of(http, MAX_BODY)).get("sql")
@@ -121,7 +121,9 @@ async def add(site: Site, http: Request) -> Response:
     if not isinstance(capabilities, dict):
         raise RefusedError(400, "capabilities are an object")
     found = entry(**texts, endpoints=endpoints, capabilities=capabilities)
-    await site.gate.may_write(http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"]))
+    await site.authorizer.may_write(
+        http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"])
+    )
     await run_in_threadpool(write, site.bootstrap, {entry_key(found): ENTRY.encode(found)})
     return JSONResponse({"site": site.name, "kind": found["kind"], "name": found["name"]}, 201)
 
@@ -129,7 +131,7 @@ async def add(site: Site, http: Request) -> Response:
 async def remove(site: Site, http: Request) -> Response:
     """Take an entry out: by who may write the directory, or by its owner."""
     kind, name = http.path_params["kind"], http.path_params["name"]
-    await site.gate.may_write(http, DIRECTORY, _owner(site, kind, name))
+    await site.authorizer.may_write(http, DIRECTORY, _owner(site, kind, name))
     key = entry_key({"site": site.name, "kind": kind, "name": name})
     await run_in_threadpool(write, site.bootstrap, {key: None})
     return Response(status_code=204)
@@ -144,8 +146,8 @@ async def want(site: Site, http: Request) -> Response:
     found = SUBSCRIPTION.decode(body)
     key = interest_key(found)
     interest_of(key, body)
-    may = site.gate.may_read if found["kind"] == "subscription" else site.gate.may_write
-    await site.gate.writer(http)
+    may = site.authorizer.may_read if found["kind"] == "subscription" else site.authorizer.may_write
+    await site.authorizer.writer(http)
     login = await may(http, found["topic"])
     if found["site"] != site.name or (login is not None and login.name != found["subscriber"]):
         raise RefusedError(403, f"{key} is not yours at {site.name}")
@@ -155,8 +157,8 @@ async def want(site: Site, http: Request) -> Response:
 
 async def want_no_more(site: Site, http: Request) -> Response:
     """Take out what who asks wanted or wrote; ``?subscriber=`` says who where Kafka asks nobody."""
-    await site.gate.writer(http)
-    login = await site.gate.login(http)
+    await site.authorizer.writer(http)
+    login = await site.authorizer.login(http)
     who = http.query_params.get("subscriber", "") if login is None else login.name
     key = interest_key({"site": site.name, "subscriber": who, "name": http.path_params["name"]})
     await run_in_threadpool(write, site.bootstrap, {key: None}, SUBSCRIPTIONS)
@@ -171,7 +173,7 @@ async def http_sd(site: Site, _http: Request) -> Response:
 
 async def export(site: Site, http: Request) -> Response:
     """Answer with a document of the site, in a form of `EXPORTS`."""
-    await site.gate.may_read(http)
+    await site.authorizer.may_read(http)
     site.check_ready()
     if (form := http.path_params["form"]) not in EXPORTS:
         raise RefusedError(404, f"{form!r} is no form; there are {', '.join(EXPORTS)}")
@@ -181,7 +183,7 @@ async def export(site: Site, http: Request) -> Response:
 
 async def graph_json(site: Site, http: Request) -> Response:
     """Answer the page: who writes and who reads what."""
-    await site.gate.may_read(http)
+    await site.authorizer.may_read(http)
     site.check_ready()
     return JSONResponse(await run_in_threadpool(graph, site.view, site.name))
 
@@ -189,7 +191,7 @@ async def graph_json(site: Site, http: Request) -> Response:
 async def page(site: Site | None, name: str, http: Request) -> Response:
     """Answer a browser with a file of the page; *site*: who asks has to show who he is first."""
     if site is not None:
-        await site.gate.may_read(http)
+        await site.authorizer.may_read(http)
     media_type, body = static(name)
     return Response(body, media_type=media_type, headers=SAFE)
 

@@ -23,7 +23,7 @@ from nightwire.core.subscriptions import (
     read_flow_table,
     reported_problems,
 )
-from nightwire.directory.gate import Gate
+from nightwire.directory.authorization import Authorizer
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import RefusedError, body_of
 from nightwire.schemas.topics import check_name
@@ -74,28 +74,28 @@ class Turns:
 
 
 def flow_endpoints(
-    bootstrap: str, gate: Gate
+    bootstrap: str, authorizer: Authorizer
 ) -> list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]:
     """Return method, path and answer of each question about flows.
 
     Args:
         bootstrap: Kafka's address.
-        gate: Who may.
+        authorizer: Who may.
     """
     turns = Turns()
     return [
-        ("GET", "/flows", partial(own_flows, bootstrap, gate)),
-        ("PUT", "/flows/{name}", partial(put, bootstrap, gate, turns)),
-        ("DELETE", "/flows/{name}", partial(end, bootstrap, gate, turns)),
+        ("GET", "/flows", partial(own_flows, bootstrap, authorizer)),
+        ("PUT", "/flows/{name}", partial(put, bootstrap, authorizer, turns)),
+        ("DELETE", "/flows/{name}", partial(end, bootstrap, authorizer, turns)),
     ]
 
 
-async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
+async def own_flows(bootstrap: str, authorizer: Authorizer, http: Request) -> Response:
     """Answer with the flows of who asks, and their versions; with all where Kafka asks nobody.
 
     They name secrets, such as the address of a chat: other machines do not read them there.
     """
-    who = await _writer(gate, http)
+    who = await _writer(authorizer, http)
     table = await run_in_threadpool(read_flow_table, bootstrap)
     mine = [one for one in table.held.values() if who in (None, one[0].made_by)]
     said = [(asdict(record) | {"made": record.made.isoformat()}, version) for record, version in mine]
@@ -105,26 +105,26 @@ async def own_flows(bootstrap: str, gate: Gate, http: Request) -> Response:
     return JSONResponse({"flows": said, "problems": [asdict(one) for one in problems if one.flow in names]})
 
 
-async def put(bootstrap: str, gate: Gate, turns: Turns, http: Request) -> Response:
+async def put(bootstrap: str, authorizer: Authorizer, turns: Turns, http: Request) -> Response:
     """Write a flow of who asks; the body is the record as it goes to the topic `flows`."""
     body, name = await body_of(http, MAX_FLOW), check_name(http.path_params["name"])
-    found, who = FLOW.decode(body), await _writer(gate, http)
+    found, who = FLOW.decode(body), await _writer(authorizer, http)
     if found["name"] != name or who not in (None, found["made_by"]):
         raise RefusedError(403, f"that is no record of a flow {name} of {who}")
     return await _write(bootstrap, turns, who, name, body)
 
 
-async def end(bootstrap: str, gate: Gate, turns: Turns, http: Request) -> Response:
+async def end(bootstrap: str, authorizer: Authorizer, turns: Turns, http: Request) -> Response:
     """End a flow of who asks; its name, and so what waits in its queues, stays his."""
-    who, name = await _writer(gate, http), check_name(http.path_params["name"])
+    who, name = await _writer(authorizer, http), check_name(http.path_params["name"])
     ended = FLOW.encode(asdict(FlowRecord(name, "", True, who, datetime.now(UTC)))) if who else None
     return await _write(bootstrap, turns, who, name, ended)
 
 
-async def _writer(gate: Gate, http: Request) -> str | None:
+async def _writer(authorizer: Authorizer, http: Request) -> str | None:
     """Return the name of who asks and may write; None where Kafka asks nobody."""
-    await gate.writer(http)
-    login = await gate.may_read(http)
+    await authorizer.writer(http)
+    login = await authorizer.may_read(http)
     return login and login.name
 
 

@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry, Gauge
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.presence import HttpService, entry_key, registered, request_counter
 from nightwire.core.runtime import Stop, site_name
-from nightwire.directory.following import Follower, write
-from nightwire.directory.gate import Gate
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.ingest import Follower, write
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
 from nightwire.directory.serve.health_watch import Watched, watch_all
-from nightwire.directory.sites import MOST, Neighbours, SiteAddress
+from nightwire.directory.sites import MAX_SITES, SiteAddress, SiteDiscovery
 from nightwire.schemas.serving import run
 from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
@@ -44,7 +44,7 @@ class Settings(HttpService):
     watched: Sequence[Watched] = field(default_factory=tuple)
     grace: float = GRACE
     sites: Sequence[SiteAddress] = ()
-    max_sites: int = MOST
+    max_sites: int = MAX_SITES
 
 
 def serve(settings: Settings) -> None:
@@ -58,8 +58,8 @@ def serve(settings: Settings) -> None:
     shown = {"kafka": where.kafka, "schema_registry": registry} | dict(where.public)
     rows = SiteRows(view, site_name(), shown["kafka"], shown["schema_registry"])
     follower = Follower(where.kafka, rows, registry)
-    neighbours = Neighbours(follower, view, where.kafka, settings.sites, settings.max_sites)
-    count(collected, neighbours, view)
+    discovery = SiteDiscovery(follower, view, where.kafka, settings.sites, settings.max_sites)
+    count(collected, discovery, view)
     servers = doors(settings, view, follower, collected)
     log.info("the directory of %s on %s", rows.site, settings.url)
     with ExitStack() as exits:
@@ -67,8 +67,8 @@ def serve(settings: Settings) -> None:
         exits.enter_context(settings.metrics_page(collected, servers, lambda: follower.ready))
         follower.start()
         exits.callback(follower.stop)
-        neighbours.start()
-        exits.callback(neighbours.stop)
+        discovery.start()
+        exits.callback(discovery.stop)
         exits.enter_context(present(settings))
         exits.enter_context(forgetting(where.kafka, rows, settings.grace))
         run(servers)
@@ -81,8 +81,8 @@ def doors(
     kafka, access = settings.where.kafka, settings.access()
     answered = request_counter(collected, "nightwire_directory_requests_total")
     mediator = Mediator(kafka, settings.where.schema_registry or "", collected, settings.where.archive or "")
-    inside = Site(view, site_name(), kafka, Gate(access), lambda: follower.ready, mediator)
-    outside = replace(inside, gate=Gate(access, open=False))
+    inside = Site(view, site_name(), kafka, Authorizer(access), lambda: follower.ready, mediator)
+    outside = replace(inside, authorizer=Authorizer(access, anonymous_writes=False))
     servers = settings.servers(application(inside, answered), application(outside, answered))
     mediator.ending = lambda: any(server.should_exit for server in servers)
     return servers
@@ -104,7 +104,7 @@ def present(settings: Settings) -> Iterator[None]:
             stop.set()
 
 
-def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> None:
+def count(collected: CollectorRegistry, discovery: SiteDiscovery, view: View) -> None:
     """Let Prometheus see what is known."""
     refused = Gauge(
         "nightwire_directory_refused_records",
@@ -117,7 +117,7 @@ def count(collected: CollectorRegistry, neighbours: Neighbours, view: View) -> N
         "Kafkas that claimed a name of another, several names, or to be one site too many.",
         registry=collected,
     )
-    sites.set_function(lambda: neighbours.refused)
+    sites.set_function(lambda: discovery.refused)
     known = Gauge("nightwire_directory_entries", "Entries known, of all sites.", registry=collected)
     known.set_function(lambda: view.query("SELECT count(*) FROM entries").rows[0][0])
 
@@ -135,10 +135,10 @@ def forgetting(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
 
     def look() -> None:
         while not stop.wait(min(LOOK, grace)):
-            old = rows.forgettable(grace)
+            old = rows.expired_entries(grace)
             gone = [entry_key({"site": rows.site, "kind": kind, "name": name}) for kind, name in old]
             take_out(DIRECTORY, gone)
-            silent = rows.forgettable_interests(grace)
+            silent = rows.expired_interests(grace)
             take_out(SUBSCRIPTIONS, [f"{rows.site}/{who}/{name}" for who, name in silent])
 
     Thread(target=look, name="directory-forget", daemon=True).start()

@@ -1,22 +1,22 @@
-"""Questions over HTTP: the quick ones at once, the slow ones behind them, few at a time."""
+"""QueryExecutor over HTTP: the quick ones at once, the slow ones behind them, few at a time."""
 
 from collections import Counter
 
 import anyio
 
 from nightwire.directory.answers import FORMS, Answer
-from nightwire.directory.model import Rows, TooLongError, View
+from nightwire.directory.model import QueryTimeoutError, Rows, View
 from nightwire.schemas.serving import RefusedError
 
-QUICK = 0.005
+QUICK_TIMEOUT = 0.005
 """Time that a question has before it goes behind the others. [s]"""
-SLOW_AT_ONCE, SLOW_OF_ONE = 4, 2
+MAX_SLOW, MAX_SLOW_PER_ADDRESS = 4, 2
 """Slow questions that run at once, and those of one address that may wait for it."""
-SMALL = 100
+MAX_INLINE_ROWS = 100
 """Rows that are written as JSON in passing."""
 
 
-class Questions:
+class QueryExecutor:
     """Answers questions to *view*."""
 
     def __init__(self, view: View) -> None:
@@ -33,17 +33,19 @@ class Questions:
         if form not in FORMS:
             raise RefusedError(400, f"{form!r} is no form; there are {', '.join(FORMS)}")
         try:
-            rows = self._view.query(sql, longest=QUICK)
-        except TooLongError:
-            rows = await self._slowly(sql, address)
-        if form == "json" and len(rows.rows) <= SMALL:
+            rows = self._view.query(sql, timeout=QUICK_TIMEOUT)
+        except QueryTimeoutError:
+            rows = await self._query_in_thread(sql, address)
+        if form == "json" and len(rows.rows) <= MAX_INLINE_ROWS:
             return FORMS[form], Answer(rows).json()
         return await anyio.to_thread.run_sync(Answer(rows).form, form)
 
-    async def _slowly(self, sql: str, address: str) -> Rows:
-        if self._slow[address] >= SLOW_OF_ONE:
-            raise RefusedError(429, f"{SLOW_OF_ONE} long questions of yours are being answered: wait")
-        self._limiter = self._limiter or anyio.CapacityLimiter(SLOW_AT_ONCE)
+    async def _query_in_thread(self, sql: str, address: str) -> Rows:
+        if self._slow[address] >= MAX_SLOW_PER_ADDRESS:
+            raise RefusedError(
+                429, f"{MAX_SLOW_PER_ADDRESS} long questions of yours are being answered: wait"
+            )
+        self._limiter = self._limiter or anyio.CapacityLimiter(MAX_SLOW)
         self._slow[address] += 1
         try:
             return await anyio.to_thread.run_sync(self._view.query, sql, limiter=self._limiter)

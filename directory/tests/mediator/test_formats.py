@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from nightwire.directory.mediator.forms import as_json
+from nightwire.directory.mediator.formats import as_json
 from nightwire.directory.mediator.session import cursor, text
 from nightwire.schemas.serving import RefusedError
 

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaException, Producer
 
 from nightwire.core.congestion import BLOCK, Block
 from nightwire.core.kafka import fenced_producer, read_to_end
-from nightwire.directory.mediator.entering import refusal
+from nightwire.directory.mediator.kafka_access import refusal
 from nightwire.schemas import SchemaError
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import RefusedError
