@@ -1,4 +1,4 @@
-"""What is asked of a topic over HTTP."""
+"""The parameters of a request for records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,48 +6,48 @@ from typing import Literal, get_args
 
 from starlette.requests import Request
 
-from nightwire.directory.mediator.session import NOTHING, Cursor, Paid, cursor, spans
+from nightwire.directory.mediator.session import NO_PAID, Cursor, Paid, parse_cursor, parse_spans
 from nightwire.schemas.serving import RefusedError
 from nightwire.schemas.survey_model import NUMBER_ATTRIBUTES
 
-Form = Literal["json", "avro", "raw"]
+Format = Literal["json", "avro", "raw"]
 
-MOST, SIZE, TIMEOUT = 10_000, 16 << 20, 60.0
-"""Most records and bytes of an answer, and the longest wait for the first. [s]"""
-MOST_SLOW = 3600.0
-"""Greatest age that a slow link may be allowed. [s]"""
+MAX_RECORDS, MAX_BYTES, TIMEOUT = 10_000, 16 << 20, 60.0
+"""Most records and bytes of a response, and the longest wait for the first. [s]"""
+MAX_SLOW = 3600.0
+"""Greatest ``slow=``. [s]"""
 MAX_NAME = 255
 """Longest name of a group, or of a member."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question for records.
+class ReadRequest:
+    """A request for records.
 
     Attributes:
-        topic: Of which topic.
-        group: In whose name: Kafka keeps the group's offsets.
-        member: Tells apart those who read at once in one group.
-        form: In which form.
-        most: So many at most.
-        size: An answer ends when it has so many bytes of values.
-        timeout: Longest wait for the first. [s]
-        stamps: Whether JSON holds bytes.
-        after: What is acknowledged.
-        events: Whether server-sent events are wanted.
+        topic: Its name.
+        group: The consumer group; Kafka keeps its offsets.
+        member: Tells parallel readers of one group apart.
+        format: Of the response.
+        max_records: Most records of a response.
+        max_bytes: A response ends when its values have so many. [byte]
+        timeout: Longest wait for the first record. [s]
+        stamps: Whether JSON has the fields of bytes.
+        after: The acknowledged cursor.
+        events: Whether the response is server-sent events.
         slow: Age above which less of each alert is sent; None where the link is not slow. [s]
-        rank: By which attribute alerts are chosen where not all can be sent.
-        first: SQL condition, or a function of Python: alerts on which it holds, or for which it
-            returns the most, come before others.
-        paid: Which of the alerts that followed are acknowledged.
+        rank: The attribute by which alerts are sampled where not all can be sent.
+        first: SQL condition, or a function of Python: alerts for which it is true, or greatest,
+            come before others.
+        paid: The acknowledged alerts among those that were owed.
     """
 
     topic: str
     group: str
     member: str
-    form: Form
-    most: int
-    size: int
+    format: Format
+    max_records: int
+    max_bytes: int
     timeout: float
     stamps: bool
     after: Cursor
@@ -55,7 +55,7 @@ class Asked:
     slow: float | None = None
     rank: str = ""
     first: str = ""
-    paid: Paid = NOTHING
+    paid: Paid = NO_PAID
 
 
 DEFAULTS: Mapping[str, str] = {
@@ -72,55 +72,55 @@ DEFAULTS: Mapping[str, str] = {
     "first": "",
     "paid": "",
 }
-"""What may be asked for, and what is where it is not."""
+"""The query's parameters, and their defaults."""
 
 
-def asked(http: Request) -> Asked:
-    """Return what *http* asks for.
+def parse_read_request(http: Request) -> ReadRequest:
+    """Return the parameters of *http*.
 
     Raises:
-        RefusedError: 400: it asks for what there is not; the message names it.
+        RefusedError: 400: one is unknown or malformed; the message names it.
     """
     if unknown := http.query_params.keys() - DEFAULTS.keys():
         raise RefusedError(400, f"{', '.join(sorted(unknown))}: there are {', '.join(DEFAULTS)}")
-    said = {**DEFAULTS, **http.query_params}
-    for name, known in (("as", get_args(Form)), ("stamps", ("true", "false"))):
-        if said[name] not in known:
-            raise RefusedError(400, f"{name}={said[name][:99]}: there are {', '.join(known)}")
-    if not said["group"]:
+    given = {**DEFAULTS, **http.query_params}
+    for name, known in (("as", get_args(Format)), ("stamps", ("true", "false"))):
+        if given[name] not in known:
+            raise RefusedError(400, f"{name}={given[name][:99]}: there are {', '.join(known)}")
+    if not given["group"]:
         raise RefusedError(400, "group= is missing: who reads; Kafka keeps its offsets")
-    if said["rank"].removeprefix("-") not in NUMBER_ATTRIBUTES:
+    if given["rank"].removeprefix("-") not in NUMBER_ATTRIBUTES:
         there = ", ".join(NUMBER_ATTRIBUTES)
-        raise RefusedError(400, f"rank={said['rank'][:99]}: there are {there}; with - the greatest first")
+        raise RefusedError(400, f"rank={given['rank'][:99]}: there are {there}; with - the greatest first")
     events = "text/event-stream" in http.headers.get("Accept", "")
-    if events and said["slow"]:
+    if events and given["slow"]:
         raise RefusedError(400, "slow= goes with polls: how fast a link is is seen by the next one")
-    form: Form = said["as"]  # type: ignore[assignment]  # it is one of them
-    return Asked(
+    format: Format = given["as"]  # type: ignore[assignment]  # it is one of them
+    return ReadRequest(
         topic=http.path_params["topic"],
-        group=_name("group", said["group"]),
-        member=_name("member", said["member"]),
-        form=form,
-        most=int(_number("max", said["max"], 1, MOST)),
-        size=int(_number("bytes", said["bytes"], 1, SIZE)),
-        timeout=_number("timeout", said["timeout"], 0, TIMEOUT),
-        stamps=said["stamps"] == "true",
-        after=cursor(http.headers.get("Last-Event-ID") or said["after"]),
+        group=_name("group", given["group"]),
+        member=_name("member", given["member"]),
+        format=format,
+        max_records=int(_number("max", given["max"], 1, MAX_RECORDS)),
+        max_bytes=int(_number("bytes", given["bytes"], 1, MAX_BYTES)),
+        timeout=_number("timeout", given["timeout"], 0, TIMEOUT),
+        stamps=given["stamps"] == "true",
+        after=parse_cursor(http.headers.get("Last-Event-ID") or given["after"]),
         events=events,
-        slow=_number("slow", said["slow"], 0.1, MOST_SLOW) if said["slow"] else None,
-        rank=said["rank"],
-        first=said["first"],
-        paid=spans(said["paid"]),
+        slow=_number("slow", given["slow"], 0.1, MAX_SLOW) if given["slow"] else None,
+        rank=given["rank"],
+        first=given["first"],
+        paid=parse_spans(given["paid"]),
     )
 
 
-def _number(name: str, text: str, least: float, most: float) -> float:
+def _number(name: str, text: str, least: float, max_records: float) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not least <= number <= most:
-        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {most:g}")
+    if not least <= number <= max_records:
+        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {max_records:g}")
     return number
 
 

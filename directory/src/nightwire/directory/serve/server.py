@@ -84,7 +84,7 @@ def doors(
     inside = Site(view, site_name(), kafka, Authorizer(access), lambda: follower.ready, mediator)
     outside = replace(inside, authorizer=Authorizer(access, anonymous_writes=False))
     servers = settings.servers(application(inside, answered), application(outside, answered))
-    mediator.ending = lambda: any(server.should_exit for server in servers)
+    mediator.stopping = lambda: any(server.should_exit for server in servers)
     return servers
 
 
