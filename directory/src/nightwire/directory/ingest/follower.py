@@ -157,9 +157,8 @@ def assign(reader: Consumer, cluster: str = "") -> set[TopicPartition]:
         with suppress(KafkaException):
             end_offsets(reader, [DIRECTORY])
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"no topic {DIRECTORY} to be read"))
-    wanted = {
-        (topic, part) for topic in MIRRORED_TOPICS if topic in known for part in known[topic].partitions
-    }
+    mirrored = MIRRORED_TOPICS.keys() & known.keys()
+    wanted = {(topic, number) for topic in mirrored for number in known[topic].partitions}
     reader.assign([TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in wanted])
     return wanted
 

@@ -101,7 +101,7 @@ def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
     """Return *record* as JSON: null for what is not finite, times by ISO 8601.
 
     *stamps*: with bytes, as base64.  The encoder alone is several times faster than
-    `json_compatible`, which is needed for what the encoder refuses.
+    `to_json`, which is needed for what the encoder refuses.
     """
     alert = record.get("value")
     if isinstance(alert, dict) and not stamps:
@@ -109,10 +109,10 @@ def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
     try:
         return ENCODERS[stamps].encode(record)
     except ValueError:
-        return ENCODERS[True].encode(json_compatible(record, stamps=stamps))
+        return ENCODERS[True].encode(to_json(record, stamps=stamps))
 
 
-def json_compatible(value: Any, *, stamps: bool) -> Any:
+def to_json(value: Any, *, stamps: bool) -> Any:
     """Return *value* with null for what is not finite; bytes are left out unless *stamps*."""
     match value:
         case float():
@@ -120,16 +120,14 @@ def json_compatible(value: Any, *, stamps: bool) -> Any:
         case Mapping():
             fields = value.items()
             return {
-                str(name): json_compatible(one, stamps=stamps)
-                for name, one in fields
-                if stamps or not _bytes(one)
+                str(name): to_json(one, stamps=stamps) for name, one in fields if stamps or not _bytes(one)
             }
         case list() | tuple():
-            return [json_compatible(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
+            return [to_json(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
     return value
 
 
-def _encode_special(value: Any, *, stamps: bool) -> str | float:
+def _encode(value: Any, *, stamps: bool) -> str | float:
     """Return a value without JSON type as text or number.
 
     Raises:
@@ -148,9 +146,7 @@ def _encode_special(value: Any, *, stamps: bool) -> str | float:
 
 
 ENCODERS = {
-    stamps: json.JSONEncoder(
-        separators=(",", ":"), allow_nan=False, default=partial(_encode_special, stamps=stamps)
-    )
+    stamps: json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=partial(_encode, stamps=stamps))
     for stamps in (False, True)
 }
 
@@ -161,7 +157,7 @@ def _bytes(value: Any) -> bool:
 
 def _json(message: Message, value: ValueFields, *, stamps: bool) -> bytes:
     where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-    headers = [{"key": name, "value": b64encode(content).decode()} for name, content in _headers(message)]
+    headers = [{"key": name, "value": b64encode(data).decode()} for name, data in _headers(message)]
     record = {**where, "timestamp": message.timestamp()[1], **_key(message), "headers": headers}
     return as_json({**record, **value(message)}, stamps=stamps).encode()
 
@@ -176,9 +172,7 @@ def _key(message: Message) -> Mapping[str, str | None]:
 
 def _headers(message: Message) -> list[tuple[str, bytes]]:
     pairs: Any = message.headers() or ()
-    return [
-        (name, content.encode() if isinstance(content, str) else content or b"") for name, content in pairs
-    ]
+    return [(name, data.encode() if isinstance(data, str) else data or b"") for name, data in pairs]
 
 
 def _record_headers(message: Message) -> Iterator[tuple[str, str]]:
@@ -193,7 +187,4 @@ def _record_headers(message: Message) -> Iterator[tuple[str, str]]:
     if key is not None:
         yield "Nightwire-Key", quote(key, safe="")
     if pairs := _headers(message):
-        yield (
-            "Nightwire-Headers",
-            "&".join(f"{quote(name, safe='')}={quote(content)}" for name, content in pairs),
-        )
+        yield "Nightwire-Headers", "&".join(f"{quote(name, safe='')}={quote(data)}" for name, data in pairs)

@@ -8,6 +8,7 @@ from collections import Counter as Counts
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 from prometheus_client import CollectorRegistry, Counter
@@ -51,6 +52,8 @@ FETCHERS, FETCHERS_PER_USER = 128, 32
 """Most stamp fetchers in all (one a user and partition), and of one user."""
 
 Handler = Callable[[Request], Awaitable[Response]]
+Endpoint = tuple[str, str, Handler]
+"""Method, path and handler."""
 
 
 class Mediator:
@@ -84,18 +87,15 @@ class Mediator:
         labels = ["topic", "became"]
         self._slow = Counter("nightwire_slow_link_records_total", what, labels, registry=collected)
 
-    def endpoints(self, authorizer: Authorizer) -> list[tuple[str, str, Handler]]:
-        """Return the routes, as method, path and handler."""
+    def endpoints(self, authorizer: Authorizer) -> list[Endpoint]:
+        """Return the endpoints of topics."""
         path = "/topics/{topic}"
+        record = f"{path}/records/{{partition:int}}/{{offset:int}}"
         return [
             ("GET", f"{path}/records", partial(self._read, authorizer)),
             ("POST", f"{path}/records", partial(self._publish, authorizer)),
             ("POST", f"{path}/commit", partial(self._commit, authorizer)),
-            (
-                "GET",
-                f"{path}/records/{{partition:int}}/{{offset:int}}/stamps/{{name}}",
-                partial(self._stamp, authorizer),
-            ),
+            ("GET", f"{record}/stamps/{{name}}", partial(self._stamp, authorizer)),
         ]
 
     async def _read(self, authorizer: Authorizer, http: Request) -> Response:
@@ -112,8 +112,7 @@ class Mediator:
             return EventStream(self._stream(key, session, request, login, first), locks.pop_all())
 
     def _session(self, authorizer: Authorizer, request: ReadRequest, login: Credentials) -> Session:
-        client = client_properties(authorizer.access, self._bootstrap, login)
-        where = request.topic, request.group
+        client, where = self._client(authorizer, login), (request.topic, request.group)
         if request.slow is None:
             return Session(client, *where)
         return SlowLinkSession(
@@ -126,6 +125,9 @@ class Mediator:
             share=self._sessions.share,
             archive=self._archive_client(request.topic, login),
         )
+
+    def _client(self, authorizer: Authorizer, login: Credentials) -> dict[str, Any]:
+        return client_properties(authorizer.access, self._bootstrap, login)
 
     def _archive_client(self, topic: str, login: Credentials) -> ArchiveClient | None:
         """Return the archive's client with the credentials *login*; None for none of *topic*."""
@@ -218,35 +220,29 @@ class Mediator:
         """Answer with a stamp of the alert at an offset."""
         login, named = await authorizer.login(http), http.path_params
         _check_expiry(login)
-        place, offset = (named["topic"], named["partition"]), named["offset"]
-        key = Key(_user_key(login, http), place[0], member=str(place[1]))
+        partition, offset = (named["topic"], named["partition"]), named["offset"]
+        key = Key(_user_key(login, http), partition[0], member=str(partition[1]))
         fetcher = await self._fetchers.get(
             key,
-            lambda: AlertFetcher(
-                self._bootstrap, client_properties(authorizer.access, self._bootstrap, login), place
-            ),
+            lambda: AlertFetcher(self._bootstrap, self._client(authorizer, login), partition),
         )
         message = await in_thread(partial(fetcher.record, offset))
         media_type, body = await in_thread(partial(stamp_image, message, self._decoder, named["name"]))
-        self._count("out", place[0], [len(body)])
+        self._count("out", partition[0], [len(body)])
         return Response(body, media_type=media_type)
 
     async def _publish(self, authorizer: Authorizer, http: Request) -> Response:
         """Write a record, or a batch of them; answer when Kafka has acknowledged them."""
         topic, login = http.path_params["topic"], await authorizer.writer(http)
         _check_expiry(login)
-        user, is_batch = (
-            _user_key(login, http),
-            http.headers.get("Content-Type", "").startswith("application/json"),
-        )
+        user, headers = _user_key(login, http), http.headers
+        is_batch = headers.get("Content-Type", "").startswith("application/json")
         with self._write_slot(user):
             publisher = await self._publishers.get(
-                Key(user), lambda: Publisher(client_properties(authorizer.access, self._bootstrap, login))
+                Key(user), lambda: Publisher(self._client(authorizer, login))
             )
             body = await body_of(http, MAX_BATCH if is_batch else MAX_MESSAGE)
-            records = (
-                await in_thread(partial(parse_batch, body)) if is_batch else [parse_raw(body, http.headers)]
-            )
+            records = await in_thread(partial(parse_batch, body)) if is_batch else [parse_raw(body, headers)]
             outcomes = await in_thread(partial(publisher.publish, topic, records))
         there = zip(records, outcomes, strict=True)
         self._count("in", topic, [len(record.value or b"") for record, one in there if "offset" in one])

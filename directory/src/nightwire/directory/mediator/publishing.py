@@ -20,7 +20,7 @@ MAX_BATCH, MAX_RECORDS = 8 << 20, 10_000
 """Longest body of a batch [byte], and most records in it."""
 FIELDS = frozenset({"key", "key_base64", "value_base64", "headers", "partition"})
 """The fields of a record in JSON."""
-PRODUCER_PROPERTIES: Mapping[str, Any] = {
+PROPERTIES: Mapping[str, Any] = {
     "batch.size": 512 << 10,
     "queue.buffering.max.kbytes": 16 << 10,
     "delivery.timeout.ms": 30_000,
@@ -58,7 +58,7 @@ class Publisher:
     def __init__(self, client: Mapping[str, Any]) -> None:
         self.last_used = time.monotonic()
         self._topics: set[str] = set()
-        self._producer = Producer({**PRODUCER, **client, **PRODUCER_PROPERTIES})
+        self._producer = Producer({**PRODUCER, **client, **PROPERTIES})
 
     def publish(self, topic: str, records: Sequence[Outgoing]) -> list[Outcome]:
         """Return the partition and offset of each record once Kafka has it, or its error.  Blocks.
@@ -70,34 +70,26 @@ class Publisher:
         if topic not in self._topics:
             check_topic(self._producer, topic)
             self._topics.add(topic)
-        said: dict[int, Outcome] = {}
-        for number, record in enumerate(records):
-            self._produce(topic, record, partial(_on_delivery, said, number, topic))
-        while len(said) < len(records):
+        outcomes: dict[int, Outcome] = {}
+        for index, record in enumerate(records):
+            self._produce(topic, record, partial(_on_delivery, outcomes, index, topic))
+        while len(outcomes) < len(records):
             self._producer.poll(0.1)
-        return [said[number] for number in range(len(records))]
+        return [outcomes[index] for index in range(len(records))]
 
     def close(self) -> None:
         """Let running `publish` calls finish: the last reference closes the producer."""
 
-    def _produce(self, topic: str, record: Outgoing, on_delivery: Any) -> None:
+    def _produce(self, topic: str, record: Outgoing, callback: Any) -> None:
         if len(record.value or b"") > MAX_MESSAGE:
-            on_delivery(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, f"longer than {MAX_MESSAGE} bytes"), None)
+            callback(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, f"longer than {MAX_MESSAGE} bytes"), None)
             return
         options: dict[str, Any] = {} if record.partition is None else {"partition": record.partition}
+        options |= {"headers": list(record.headers), "on_delivery": callback}
         try:
-            headers = list(record.headers)
-            produce(
-                self._producer,
-                topic,
-                record.value,
-                record.key,
-                on_delivery=on_delivery,
-                headers=headers,
-                **options,
-            )
+            produce(self._producer, topic, record.value, record.key, **options)
         except KafkaException as error:
-            on_delivery(error.args[0], None)
+            callback(error.args[0], None)
 
 
 def parse_raw(body: bytes, headers: Mapping[str, str]) -> Outgoing:
@@ -111,7 +103,7 @@ def parse_raw(body: bytes, headers: Mapping[str, str]) -> Outgoing:
     value = None if headers.get("Nightwire-Tombstone") == "true" else body
     known = None if key is None else unquote_to_bytes(key)
     try:
-        named = [(unquote_to_bytes(name).decode(), unquote_to_bytes(said)) for name, said in split]
+        named = [(unquote_to_bytes(name).decode(), unquote_to_bytes(data)) for name, data in split]
         return Outgoing(value, known, named)
     except ValueError as error:
         raise RefusedError(400, f"Nightwire-Headers: {error}") from error
@@ -124,30 +116,31 @@ def parse_batch(body: bytes) -> list[Outgoing]:
         RefusedError: *body* is malformed; the message names the record.
     """
     try:
-        said = json.loads(body)
+        document = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise RefusedError(400, "the body is no JSON") from error
-    records = said.get("records") if isinstance(said, dict) else None
+    records = document.get("records") if isinstance(document, dict) else None
     if not isinstance(records, list) or not records:
         raise RefusedError(400, 'say {"records": [{"key": …, "value_base64": …}, …]}')
     if len(records) > MAX_RECORDS:
         raise RefusedError(413, f"{len(records)} records: at most {MAX_RECORDS} come at once")
-    return [_outgoing(number, record) for number, record in enumerate(records)]
+    return [_outgoing(index, record) for index, record in enumerate(records)]
 
 
-def _outgoing(number: int, said: Any) -> Outgoing:
+def _outgoing(index: int, fields: Any) -> Outgoing:
     try:
-        unknown, partition = said.keys() - FIELDS, said.get("partition")
+        unknown, partition = fields.keys() - FIELDS, fields.get("partition")
         wrong = partition is not None and (type(partition) is not int or not 0 <= partition < 1 << 31)
-        key, value = said.get("key"), said["value_base64"]
-        key = _bytes(said["key_base64"]) if "key_base64" in said else None if key is None else key.encode()
-        headers = [(one["key"], _bytes(one["value"])) for one in said.get("headers", ())]
+        key, value = fields.get("key"), fields["value_base64"]
+        key = key if key is None else key.encode()
+        key = _bytes(fields["key_base64"]) if "key_base64" in fields else key
+        headers = [(one["key"], _bytes(one["value"])) for one in fields.get("headers", ())]
         record = Outgoing(None if value is None else _bytes(value), key, headers, partition)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise RefusedError(400, f"record {number}: {error!r} in {str(said)[:99]}") from error
+        raise RefusedError(400, f"record {index}: {error!r} in {str(fields)[:99]}") from error
     if unknown or wrong:
         why = f"there are {', '.join(sorted(FIELDS))}" if unknown else "a partition is a whole number"
-        raise RefusedError(400, f"record {number}: {', '.join(sorted(unknown)) or partition}: {why}")
+        raise RefusedError(400, f"record {index}: {', '.join(sorted(unknown)) or partition}: {why}")
     return record
 
 
@@ -156,10 +149,10 @@ def _bytes(text: str) -> bytes:
 
 
 def _on_delivery(
-    said: dict[int, Outcome], number: int, topic: str, error: KafkaError | None, message: Message
+    outcomes: dict[int, Outcome], index: int, topic: str, error: KafkaError | None, message: Message
 ) -> None:
     if error is None:
-        said[number] = {"partition": message.partition(), "offset": message.offset()}
+        outcomes[index] = {"partition": message.partition(), "offset": message.offset()}
     else:
         refused = kafka_refusal(error, topic)
-        said[number] = {"status": refused.status, "message": str(refused)}
+        outcomes[index] = {"status": refused.status, "message": str(refused)}

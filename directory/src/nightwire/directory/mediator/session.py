@@ -25,7 +25,7 @@ CURSOR = re.compile(r"(?:\d{1,9}:\d{1,18}(?:,\d{1,9}:\d{1,18})*)?", re.ASCII)
 SPANS = re.compile(r"\d{1,9}:\d{1,18}-\d{1,18}(?:,\d{1,9}:\d{1,18}-\d{1,18})*", re.ASCII)
 MAX_PAID = 10_000
 """Most owed alerts of one response."""
-CONSUMER_PROPERTIES: Mapping[str, Any] = {
+PROPERTIES: Mapping[str, Any] = {
     "queued.max.messages.kbytes": 4 << 10,
     "fetch.message.max.bytes": 1 << 20,
     "fetch.max.bytes": 4 << 20,
@@ -92,7 +92,7 @@ class Session:
         RefusedError: Kafka refuses the topic, or does not answer.
     """
 
-    EXTRA_PROPERTIES: Mapping[str, Any] = {}
+    EXTRA: Mapping[str, Any] = {}
     """Further properties of the consumer."""
 
     def __init__(self, client: Mapping[str, Any], topic: str, group: str) -> None:
@@ -106,9 +106,7 @@ class Session:
         self._mean_size, self._unreachable, self._closed = 1 << 16, "", False
         self._fatal_error: KafkaError | None = None
         own = {"group.id": group, "error_cb": self._on_error}
-        self._consumer = Consumer(
-            {**CONSUMER, **client, **CONSUMER_PROPERTIES, **self.EXTRA_PROPERTIES, **own}
-        )
+        self._consumer = Consumer({**CONSUMER, **client, **PROPERTIES, **self.EXTRA, **own})
         with ExitStack() as failed:
             failed.callback(self._consumer.close)
             check_topic(self._consumer, topic)

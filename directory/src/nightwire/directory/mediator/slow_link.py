@@ -84,7 +84,7 @@ class SlowLinkSession(Session):
         archive: Has the alerts that Kafka has deleted; None for no archive.
     """
 
-    EXTRA_PROPERTIES: Mapping[str, Any] = {"enable.partition.eof": True, "auto.offset.reset": "error"}
+    EXTRA: Mapping[str, Any] = {"enable.partition.eof": True, "auto.offset.reset": "error"}
 
     def __init__(
         self,
@@ -224,8 +224,8 @@ class SlowLinkSession(Session):
         self._link.owed.drop(here, range(offset, END))
 
     def _read_ahead(self, timeout: float) -> None:
-        """Read for `READ_TIME`, up to the bytes that may wait; but poll at least once, as a consumer
-        that does not poll loses its partitions."""
+        """Read for `READ_TIME`, up to the bytes that may wait; but poll once at least, or the
+        consumer loses its partitions."""
         until, most = time.monotonic() + timeout + READ_TIME, 1
         sampled = max(MAX_HELD, min(MAX_SAMPLED, self._share(MAX_SAMPLED_TOTAL)))
         room = sampled if self._link.ladder.level is Level.SAMPLE else MAX_HELD

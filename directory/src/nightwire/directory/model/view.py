@@ -16,7 +16,7 @@ from nightwire.directory.model.registry_views import REGISTRY_VIEWS, ivoid
 from nightwire.directory.model.schema import SCHEMA
 from nightwire.schemas import MendableError
 
-QUERY_TIMEOUT = 2.0
+TIMEOUT = 2.0
 """Longest run of a query. [s]"""
 MAX_ROWS = 10_000
 """Most rows of a result."""
@@ -97,9 +97,7 @@ class View:
         self.db.close()
         self._folder.cleanup()
 
-    def query(
-        self, sql: str, *values: object, timeout: float = QUERY_TIMEOUT, max_rows: int = MAX_ROWS
-    ) -> Rows:
+    def query(self, sql: str, *values: object, timeout: float = TIMEOUT, max_rows: int = MAX_ROWS) -> Rows:
         """Return the answer to *sql*.
 
         Args:

@@ -1,4 +1,4 @@
-"""The directory's process, and its HTTP."""
+"""The directory's process and its HTTP API."""
 
 from nightwire.directory.authorization import Authorizer
 from nightwire.directory.serve.app import Site, application

@@ -48,7 +48,6 @@ class Attempt:
 
     pause: Backoff
     due: float = 0.0
-
     message: str = ""
 
 
@@ -90,9 +89,8 @@ class SiteDiscovery:
     """
 
     def __init__(
-        self, own: Follower, view: View, bootstrap: str, configured: Sequence[SiteAddress],
-        max_sites: int = MAX_SITES,
-    ) -> None:  # fmt: skip
+        self, own: Follower, view: View, bootstrap: str, configured: Sequence[SiteAddress], max_sites: int
+    ) -> None:
         self._own, self._view, self._bootstrap = own, view, bootstrap
         self._configured, self._max_sites = configured, max_sites
         self.refused = 0
@@ -184,9 +182,9 @@ class SiteDiscovery:
         ]
         before = self._attempts
         self._attempts = {
-            where: before.get(where)
-            or Attempt(Backoff(INTERVAL, RETRY_CONFIGURED if where in self._configured else RETRY_LEARNT))
-            for where in (*self._configured, *learnt)
+            where: before.get(where) or Attempt(Backoff(INTERVAL, longest))
+            for sites, longest in ((self._configured, RETRY_CONFIGURED), (learnt, RETRY_LEARNT))
+            for where in sites
         }
         now = time.monotonic()
         due = [one for one in self._attempts if one not in followed and self._attempts[one].due <= now]
@@ -226,9 +224,8 @@ class SiteDiscovery:
             return
         if len(self._followed) >= self._max_sites:
             raise SiteRefusedError(f"{self._max_sites} sites are followed already")
-        rows = SiteRows(
-            self._view, name, where.address, found.endpoint(name, "schema_registry"), max_bytes=MAX_SITE_BYTES
-        )
+        registry = found.endpoint(name, "schema_registry")
+        rows = SiteRows(self._view, name, where.address, registry, max_bytes=MAX_SITE_BYTES)
         follower = Follower(where.address, rows, client=where.client, cluster=found.cluster)
         follower.start()
         public = found.endpoint(name, "kafka")

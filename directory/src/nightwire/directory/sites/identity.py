@@ -98,9 +98,8 @@ def _read(reader: Consumer, found: ClusterIdentity) -> None:
         key = (message.key() or b"").decode(errors="replace")
         found.add_record(key, message.value(), message.timestamp()[1])
         if time.monotonic() > deadline:
-            raise KafkaException(
-                KafkaError(KafkaError._TIMED_OUT, f"its log has no end for {READ_TIMEOUT:g} s")
-            )
+            why = f"its log has no end for {READ_TIMEOUT:g} s"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why))
 
 
 def check_claim(name: str, cluster: str, bound: Mapping[str, str]) -> None:
