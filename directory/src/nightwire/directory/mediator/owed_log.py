@@ -72,10 +72,10 @@ class OwedLog:
                 raise kafka_refusal(error.args[0], OWED) from error
 
     def _write(self, partition: int, blocks: Mapping[int, bytes | None]) -> None:
-        client, said = self._producers[partition], {"group": self._group, "topic": self._topic}
+        client, record = self._producers[partition], {"group": self._group, "topic": self._topic}
         client.begin_transaction()
         for first, sent in blocks.items():
-            value = sent and RECORD.encode({**said, "partition": partition, "first": first, "sent": sent})
+            value = sent and RECORD.encode({**record, "partition": partition, "first": first, "sent": sent})
             key = f"{self._group}|{self._topic}|{partition}|{first}"
             client.produce(OWED, value, key.encode(), partition=0)
         client.commit_transaction(PATIENCE)
@@ -85,8 +85,8 @@ class OwedLog:
         found: dict[Block, bytes] = {}
         for message in read_to_end(self._bootstrap, [OWED], settled=True):
             where, _, first = (message.key() or b"").decode(errors="replace").rpartition("|")
-            asked, _, partition = where.rpartition("|")
-            if asked != f"{self._group}|{self._topic}" or not (partition.isdecimal() and first.isdecimal()):
+            name, _, partition = where.rpartition("|")
+            if name != f"{self._group}|{self._topic}" or not (partition.isdecimal() and first.isdecimal()):
                 continue
             block = (self._topic, int(partition)), int(first)
             if (value := message.value()) is None:

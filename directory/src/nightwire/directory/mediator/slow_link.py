@@ -26,12 +26,7 @@ from nightwire.core.congestion import (
     place_of,
     ranges,
 )
-from nightwire.core.kafka import (
-    MissingError,
-    RecordFetcher,
-    ensure_topics,
-    watermarks,
-)
+from nightwire.core.kafka import MissingError, RecordFetcher, ensure_topics, watermarks
 from nightwire.core.presence import ArchiveClient
 from nightwire.directory.mediator.kafka_access import TIMEOUT, kafka_refusal
 from nightwire.directory.mediator.owed_log import OwedLog
@@ -146,13 +141,13 @@ class SlowLinkSession(Session):
     def headers(self) -> dict[str, str]:
         """Return further headers of a response; expired offsets are named once."""
         expired, self._expired = self._expired[:MAX_EXPIRED_RUNS], self._expired[MAX_EXPIRED_RUNS:]
-        said = {
+        headers = {
             "Nightwire-Level": self._link.ladder.level.name.lower(),
             "Nightwire-Owed": str(len(self._link.owed)) if self._assigned else "",
             "Nightwire-At-End": "true" if self._at_end and not self._link.held else "",
             "Nightwire-Expired": ",".join(expired),
         }
-        return {name: text for name, text in said.items() if text}
+        return {name: text for name, text in headers.items() if text}
 
     def resume(self, after: Cursor, paid: Paid = NO_PAID) -> None:
         """Acknowledge the records before *after*, and *paid* ones; all others are sent again."""

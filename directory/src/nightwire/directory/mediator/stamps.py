@@ -9,14 +9,7 @@ from confluent_kafka import KafkaException, Message
 
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, headers_of
 from nightwire.directory.mediator.kafka_access import check_topic, kafka_refusal
-from nightwire.schemas import (
-    AlertDecoder,
-    RegistryAwayError,
-    SchemaError,
-    StampError,
-    stamp_file,
-    survey,
-)
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, StampError, stamp_file, survey
 from nightwire.schemas.serving import RefusedError
 
 

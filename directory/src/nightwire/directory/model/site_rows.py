@@ -126,9 +126,9 @@ class SiteRows:
             sql = "UPDATE entries SET rivals = ? WHERE site = ? AND kind = ? AND name = ?"
             self._db.execute(sql, (holder.rivals, self.site, *key))
             return
-        said = (found[name] for name in FIELDS)
+        fields = (found[name] for name in FIELDS)
         self._db.execute(
-            PUT, (self.site, *key, *said, holder.ended, holder.heartbeat, appended, holder.rivals)
+            PUT, (self.site, *key, *fields, holder.ended, holder.heartbeat, appended, holder.rivals)
         )
 
     def delete_entry(self, kind: str, name: str) -> None:
@@ -165,9 +165,9 @@ class SiteRows:
         """
         now, key = self._clock.advance(appended), (found["subscriber"], found["name"])
         self._reserve((f"interest of {key[0]}", key[1]), len(found["condition"]) + len(found["topic"]))
-        said = (found[name] for name in ("kind", "topic", "condition", "channel"))
+        fields = (found[name] for name in ("kind", "topic", "condition", "channel"))
         made, expires = (one and round(1000 * one.timestamp()) for one in (found["made"], found["expires"]))
-        row = (self.site, *key, *said, made, found["interval"], expires, now, appended)
+        row = (self.site, *key, *fields, made, found["interval"], expires, now, appended)
         self._db.execute(PUT_INTEREST, row)
 
     def delete_interest(self, subscriber: str, name: str) -> None:
@@ -209,13 +209,13 @@ class SiteRows:
 
     def _note_surveys(self, topics: set[str]) -> None:
         """Write entries of the surveys whose alerts have one of *topics*."""
-        said = {one: one.removeprefix(ALERTS) for one in topics if one.startswith(ALERTS)}
-        for name in self._surveys - {*said.values()}:
+        surveys = {one: one.removeprefix(ALERTS) for one in topics if one.startswith(ALERTS)}
+        for name in self._surveys - {*surveys.values()}:
             sql = "DELETE FROM entries WHERE site = ? AND kind = 'survey' AND name = ? AND heard IS NULL"
             self._db.execute(sql, (self.site, name))
-        rows = ((self.site, name, topic, survey_capabilities(name)) for topic, name in said.items())
+        rows = ((self.site, name, topic, survey_capabilities(name)) for topic, name in surveys.items())
         self._db.executemany(PUT_SURVEY, rows)
-        self._surveys = {*said.values()}
+        self._surveys = {*surveys.values()}
 
     def set_members(self, members: Iterable[MemberRow]) -> None:
         """Write all members of consumer groups."""

@@ -79,7 +79,7 @@ class View:
 
     Attributes:
         db: The connection that writes.
-        lock: Held by whoever writes.
+        lock: Held while writing.
     """
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -42,16 +42,11 @@ class WatchedProcess:
         Raises:
             WatchError: It is malformed.
         """
-        said, equals, address = text.partition("=")
-        name, colon, job = said.partition(":")
+        named, equals, address = text.partition("=")
+        name, colon, job = named.partition(":")
         if not equals or not name or ":" not in address or (colon and not job):
             raise WatchError(f"{text!r} is not NAME=HOST:PORT[/PATH] or NAME:JOB=HOST:PORT[/PATH]")
         return cls(name, f"metrics:{job}" if job else "metrics", address)
-
-    @property
-    def endpoints(self) -> Mapping[str, str]:
-        """Its endpoints, as an entry has them."""
-        return {self.endpoint: self.address}
 
     @property
     def url(self) -> str:
@@ -61,7 +56,7 @@ class WatchedProcess:
 
 def watch(bootstrap: str, watched: WatchedProcess, stop: Stop) -> None:
     """Keep *watched* in the directory while its page answers, until told to *stop*."""
-    presence = Presence(bootstrap, "process", watched.name, endpoints=watched.endpoints)
+    presence = Presence(bootstrap, "process", watched.name, endpoints={watched.endpoint: watched.address})
     answered = True
     while True:
         if (answers := _answers(watched.url)) != answered:

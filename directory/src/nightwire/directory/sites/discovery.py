@@ -180,9 +180,8 @@ class SiteDiscovery:
             if name not in known and address not in addresses and is_address(address)
             if len(self._followed) < self._max_sites
         ]
-        before = self._attempts
         self._attempts = {
-            where: before.get(where) or Attempt(Backoff(INTERVAL, longest))
+            where: self._attempts.get(where) or Attempt(Backoff(INTERVAL, longest))
             for sites, longest in ((self._configured, RETRY_CONFIGURED), (learnt, RETRY_LEARNT))
             for where in sites
         }
