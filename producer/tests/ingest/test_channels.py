@@ -7,7 +7,7 @@ import pytest
 
 from nightwire.core.channels import HEADER, MARK, ChannelCopies, vouch_of
 from nightwire.core.kafka import headers_of, read_to_end
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.producer.ingest.items import Item, Output
 from nightwire.producer.ingest.sink import TransactionalSink, transactional_producer
 from nightwire.schemas import SIM_ALERT_ID
@@ -41,7 +41,7 @@ def sink(kafka: str) -> Iterator[TransactionalSink]:
     one.open()
     yield one
     copies.close()
-    take_out(kafka, TOPIC, "mirrored")
+    remove_channel(kafka, TOPIC, "mirrored")
 
 
 def test_each_commit_is_vouched_for_with_its_mark_and_nothing_that_was_aborted(

@@ -35,14 +35,14 @@ class Packer:
 
     Args:
         channel: What they belong to.
-        longest: Longest datagram. [byte]
+        max_datagram: Longest datagram. [byte]
         lite: Gives an alert's lite form, None where it has none.
     """
 
     def __init__(
-        self, channel: Channel, longest: int, lite: Callable[[bytes], bytes | None] = lambda _value: None
+        self, channel: Channel, max_datagram: int, lite: Callable[[bytes], bytes | None] = lambda _value: None
     ) -> None:
-        self.channel, self._longest, self._lite = channel, longest, lite
+        self.channel, self._max_datagram, self._lite = channel, max_datagram, lite
         self.forms: Counter[str] = Counter()
 
     def entries(self, messages: Sequence[Message], previous: int) -> list[Entry]:
@@ -73,7 +73,7 @@ class Packer:
             previous: The offset that was sent before them.
         """
         secret, signed = self.channel.secret, bool(self.channel.keys)
-        for pack in self._packs(entries, room_in(self._longest, signed=signed)):
+        for pack in self._packs(entries, room_in(self._max_datagram, signed=signed)):
             first = pack[0]
             one = Datagram(
                 first.flags, self.channel.number, partition, epoch, first.offset, previous,
@@ -82,7 +82,7 @@ class Packer:
             if len(pack) > 1:
                 yield encode(one._replace(flags=PACKED, body=encode_pack(pack)), secret)
             else:
-                for part in split(one, self._longest, signed=signed):
+                for part in split(one, self._max_datagram, signed=signed):
                     yield encode(part, secret)
             previous = pack[-1].offset
 
@@ -109,17 +109,17 @@ class Packer:
 
     def _entry(self, message: Message, *, gap: bool) -> Entry:
         value, full, signed = message.value(), self.channel.full, bool(self.channel.keys)
-        room = room_in(self._longest, signed=signed, gap=gap)
-        form, found = "whole", _record(message, value)
-        if full and len(found[1]) > room:
-            form, room = "chunked", room_in(self._longest, signed=signed, parts=True)
-        if not full and len(found[1]) > room and value and (lite := self._lite(value)) is not None:
+        room = room_in(self._max_datagram, signed=signed, gap=gap)
+        form, encoded = "whole", _record(message, value)
+        if full and len(encoded[1]) > room:
+            form, room = "chunked", room_in(self._max_datagram, signed=signed, parts=True)
+        if not full and len(encoded[1]) > room and value and (lite := self._lite(value)) is not None:
             flags, body = _record(message, lite)
-            form, found = "lite", (flags | LITE, body)
-        if found[0] & POINTER or len(found[1]) > room:
-            form, found = "pointer", (POINTER, b"")
+            form, encoded = "lite", (flags | LITE, body)
+        if encoded[0] & POINTER or len(encoded[1]) > room:
+            form, encoded = "pointer", (POINTER, b"")
         self.forms[form] += 1
-        return Entry(message.offset() or 0, max(0, message.timestamp()[1]), *found)
+        return Entry(message.offset() or 0, max(0, message.timestamp()[1]), *encoded)
 
 
 def _record(message: Message, value: bytes | None) -> tuple[int, bytes]:

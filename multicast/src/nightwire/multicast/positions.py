@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 EPOCHS = 1 << 16
 """Epochs are counted modulo so many."""
-KEPT = re.compile(r"epoch=(\d{1,5}) sent=(-?\d{1,15})")
+METADATA = re.compile(r"epoch=(\d{1,5}) sent=(-?\d{1,15})")
 
 
 class Position(NamedTuple):
@@ -44,7 +44,7 @@ def first_epoch(now_ms: int) -> int:
     return now_ms // 60_000 % EPOCHS
 
 
-def resumed(committed: int, metadata: str | None, low: int, high: int, *, first: int) -> tuple[Position, int]:
+def resume(committed: int, metadata: str | None, low: int, high: int, *, first: int) -> tuple[Position, int]:
     """Return where a relay goes on that is given a partition, and how many records are gone.
 
     A relay that was never here begins live.
@@ -56,8 +56,8 @@ def resumed(committed: int, metadata: str | None, low: int, high: int, *, first:
         high: The one after the newest.
         first: The epoch of a relay that was never here.
     """
-    kept = KEPT.fullmatch(metadata or "")
-    epoch = (int(kept[1]) + 1) % EPOCHS if kept else first
+    saved = METADATA.fullmatch(metadata or "")
+    epoch = (int(saved[1]) + 1) % EPOCHS if saved else first
     begin = high if committed < 0 else min(max(committed, low), high)
-    sent = int(kept[2]) if kept else begin - 1
+    sent = int(saved[2]) if saved else begin - 1
     return Position(epoch, begin, min(sent, begin - 1)), max(0, begin - committed) if committed >= 0 else 0

@@ -7,8 +7,8 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.datagrams import Channel, read_channels
 from nightwire.core.kafka import consumer, watermarks
-from nightwire.multicast.derived import channels_of
-from nightwire.multicast.positions import KEPT, relay_group
+from nightwire.multicast.channel_admin import channels_of
+from nightwire.multicast.positions import METADATA, relay_group
 from nightwire.multicast.serve import RelayError
 
 
@@ -62,8 +62,9 @@ def _rows(bootstrap: str, channel: Channel, carried: str) -> Iterator[Progress]:
         numbers = sorted(known[channel.topic].partitions)
         asked = [TopicPartitionOffset(channel.topic, number) for number in numbers]
         for at in client.committed(asked, timeout=10):
-            kept, high = KEPT.fullmatch(at.metadata or ""), watermarks(client, at.topic, at.partition).high
-            epoch, sent = (int(kept[1]), int(kept[2])) if kept else (0, -1)
+            saved = METADATA.fullmatch(at.metadata or "")
+            high = watermarks(client, at.topic, at.partition).high
+            epoch, sent = (int(saved[1]), int(saved[2])) if saved else (0, -1)
             behind = high - at.offset if at.offset >= 0 else 0
             about = channel.full, bool(channel.keys), channel.condition
             yield Progress(channel.group, at.partition, epoch, sent, behind, *about)

@@ -93,8 +93,8 @@ def plan(
         who: Makes them.
         at: The present.
     """
-    ours = {one.condition: one for one in now if one.automatic and _carries(one)}
-    chosen = _chosen(now, ours, demand, settings, at)
+    ours = {one.condition: one for one in now if one.automatic and _carried(one)}
+    chosen = _choose(now, ours, demand, settings, at)
     found = list[Change]()
     free = iter(_free_groups(now, settings))
     taken = {one.group for one in now if not one.automatic}
@@ -107,15 +107,15 @@ def plan(
                 group=next(free, None), full=settings.full, automatic=True,
             )  # fmt: skip
         taken.add(mapping.group)
-        if _carries(mapping):
+        if _carried(mapping):
             found.append(_change(action, mapping, demand, spared))
     for condition, mapping in ours.items():
         if condition not in chosen:
-            spared = _spared(condition, demand, _reached(now, chosen, demand))
+            spared = _spared(condition, demand, _reach(now, chosen, demand))
             out = replace(mapping, group=None, derived=False, made=at)
             found.append(_change("take out", out, demand, spared))
-    gone = [one for one in now if one.automatic and not _carries(one) and at - one.made >= settings.age]
-    return found + [_change("forget", one, demand, 0.0) for one in gone]
+    old = [one for one in now if one.automatic and not _carried(one) and at - one.made >= settings.age]
+    return found + [_change("forget", one, demand, 0.0) for one in old]
 
 
 def name_of(condition: str) -> str:
@@ -123,7 +123,7 @@ def name_of(condition: str) -> str:
     return f"auto-{hashlib.sha256(condition.encode()).hexdigest()[:8]}"
 
 
-def _chosen(
+def _choose(
     now: Sequence[ChannelMapping],
     ours: Mapping[str, ChannelMapping],
     demand: Demand,
@@ -131,37 +131,37 @@ def _chosen(
     at: datetime,
 ) -> dict[str, float]:
     """Return the conditions that are to have a channel, and what each spares beside the others."""
-    manual = {one.condition for one in now if not one.automatic and _carries(one)}
+    manual = {one.condition for one in now if not one.automatic and _carried(one)}
     young = sorted(condition for condition, one in ours.items() if at - one.made < settings.age)
     wanted = {one for one in demand.receivers if len(one.encode()) <= MAX_CONDITION}
-    there = (wanted | ours.keys()) - manual - {*young}
-    reach, found = _reached(now, (), demand), dict[str, float]()
+    candidates = (wanted | ours.keys()) - manual - {*young}
+    reach, found = _reach(now, (), demand), dict[str, float]()
     for one in young:
         found[one] = _spared(one, demand, reach)
-        reach = _narrowed(reach, one, demand)
-    while there and len(found) < settings.most:
-        spared = {one: _spared(one, demand, reach) for one in sorted(there)}
-        least = {one: settings.keep if one in ours else settings.make for one in there}
+        reach = _narrow(reach, one, demand)
+    while candidates and len(found) < settings.most:
+        spared = {one: _spared(one, demand, reach) for one in sorted(candidates)}
+        least = {one: settings.keep if one in ours else settings.make for one in candidates}
         best = max(spared, key=lambda one: spared[one] / max(1.0, least[one]))
         if spared[best] < max(1.0, least[best]):
             break
-        there.remove(best)
+        candidates.remove(best)
         found[best] = spared[best]
-        reach = _narrowed(reach, best, demand)
+        reach = _narrow(reach, best, demand)
     return found
 
 
-def _reached(
+def _reach(
     now: Sequence[ChannelMapping], chosen: Sequence[str] | Mapping[str, float], demand: Demand
 ) -> dict[str, float]:
     """Return the share that receivers of each condition get by people's channels and *chosen*."""
     reach = dict.fromkeys(demand.receivers, 1.0)
-    for one in [*(each.condition for each in now if not each.automatic and _carries(each)), *chosen]:
-        reach = _narrowed(reach, one, demand)
+    for one in [*(each.condition for each in now if not each.automatic and _carried(each)), *chosen]:
+        reach = _narrow(reach, one, demand)
     return reach
 
 
-def _narrowed(reach: Mapping[str, float], by: str, demand: Demand) -> dict[str, float]:
+def _narrow(reach: Mapping[str, float], by: str, demand: Demand) -> dict[str, float]:
     share, below = demand.shares.get(by, 1.0), demand.covered.get(by, frozenset())
     return {one: min(had, share) if one in below else had for one, had in reach.items()}
 
@@ -179,7 +179,7 @@ def _change(action: Action, mapping: ChannelMapping, demand: Demand, spared: flo
     return Change(action, mapping, receivers, demand.shares.get(mapping.condition, 1.0), spared)
 
 
-def _carries(one: ChannelMapping) -> bool:
+def _carried(one: ChannelMapping) -> bool:
     return one.derived or one.group is not None
 
 

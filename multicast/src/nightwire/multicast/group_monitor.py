@@ -21,7 +21,7 @@ from nightwire.core.datagrams import (
 )
 
 
-class Ear:
+class GroupMonitor:
     """Counts what is heard.
 
     Args:
@@ -35,7 +35,7 @@ class Ear:
         self._counts: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
 
-    def take(self, raw: bytes) -> None:
+    def add(self, raw: bytes) -> None:
         """Count a datagram."""
         try:
             one, _ = believed(raw, self._channels)
@@ -45,7 +45,7 @@ class Ear:
         else:
             self._counts.update(datagrams=1, bytes=len(raw))
 
-    def second(self) -> dict[str, Any]:
+    def snapshot(self) -> dict[str, Any]:
         """Return what was counted since the last call."""
         counts, dropped = self._counts, self._dropped
         self._counts, self._dropped = Counter(), Counter()
@@ -73,37 +73,38 @@ class Ear:
             self._counts["missing"] += max(0, previous - self._last[partition])
 
 
-def listen_to(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
+def monitor(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
     """Yield what is heard in each second, for so many *seconds*.
 
     Raises:
         GroupAddressError: The group cannot be joined.
         KafkaException: Kafka cannot be reached.
     """
-    ear = Ear(read_channels(bootstrap, topic).get(address.name))
+    group = GroupMonitor(read_channels(bootstrap, topic).get(address.name))
     with open_receiver(address) as receiver:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            _hear(receiver, ear, min(1.0, left))
-            yield ear.second()
+            _receive(receiver, group, min(1.0, left))
+            yield group.snapshot()
 
 
-def _hear(receiver: socket.socket, ear: Ear, seconds: float) -> None:
+def _receive(receiver: socket.socket, group: GroupMonitor, seconds: float) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         if select.select([receiver], [], [], left)[0]:
-            ear.take(receiver.recv(LONGEST))
+            group.add(receiver.recv(LONGEST))
 
 
-def heard(second: Mapping[str, Any]) -> str:
+def summary(counts: Mapping[str, Any]) -> str:
     """Return what was heard in a second, in one line."""
-    if not second["datagrams"] and not second["dropped"]:
+    if not counts["datagrams"] and not counts["dropped"]:
         return "nothing is heard"
     parts = [
-        f"{second['datagrams']:,} datagrams, {second['bytes'] / 1e6:.2f} MB, {second['records']:,} records, "
-        f"{second['missing']:,} missing"
+        f"{counts['datagrams']:,} datagrams, {counts['bytes'] / 1e6:.2f} MB, {counts['records']:,} records, "
+        f"{counts['missing']:,} missing"
     ]
-    parts += [f"{count:,} dropped: {reason.replace('_', ' ')}" for reason, count in second["dropped"].items()]
-    if second["epochs"]:
-        parts.append("epochs " + " ".join(f"{number}:{epoch}" for number, epoch in second["epochs"].items()))
+    dropped, epochs = counts["dropped"].items(), counts["epochs"].items()
+    parts += [f"{count:,} dropped: {reason.replace('_', ' ')}" for reason, count in dropped]
+    if epochs:
+        parts.append("epochs " + " ".join(f"{number}:{epoch}" for number, epoch in epochs))
     return "; ".join(parts)

@@ -15,7 +15,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
-from nightwire.multicast.planning import LEAD, end_of
+from nightwire.multicast.planning import LEAD, offsets_ahead
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import CHANNELS, VOEVENTS, channel, named_survey, settings
 
@@ -65,7 +65,7 @@ def make_channel(
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    if not (since := end_of(bootstrap, topic, lead=LEAD if carried else 0.0)):
+    if not (since := offsets_ahead(bootstrap, topic, lead=LEAD if carried else 0.0)):
         raise ChannelError(f"no topic {topic}")
     own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
@@ -86,7 +86,7 @@ def make_channel(
     return made
 
 
-def take_out(bootstrap: str, topic: str, name: str) -> None:
+def remove_channel(bootstrap: str, topic: str, name: str) -> None:
     """Take a channel out; its topic empties within a day.
 
     Raises:

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.core.channels import ChannelMapping, HeldMapping
 from nightwire.core.kafka import DeliveryError
-from nightwire.multicast.outlet import Outlet
+from nightwire.multicast.group_sender import GroupSender
 from nightwire.multicast.positions import Position
 from nightwire.schemas import MendableError
 
@@ -22,36 +22,36 @@ log = logging.getLogger("nightwire.relay")
 
 LINGER = 10.0
 """So long an outlet that has ended tells where, for those who have lost its last datagrams. [s]"""
-NEAR = 512
+LEAD_RECORDS = 512
 """So many records before a channel begins, its outlet is waited for."""
-WAIT = 1.0
+OPEN_WAIT = 1.0
 """Longest wait for it: heartbeats wait too. [s]  What it begins too late for receivers fetch."""
-AGAIN = 30.0
+RETRY_REFUSED = 30.0
 """After so long an outlet that was refused is tried again. [s]"""
-SOON = 1.0
+RETRY_UNAVAILABLE = 1.0
 """After so long one that Kafka did not answer about. [s]"""
 
 
-class MappedOutlets:
+class MappedSenders:
     """Outlets of the channels of one topic.
 
     Args:
         channels: Returns the channels of now, those of higher priority first.
-        open_outlet: Opens that of a channel with a group; slow, so it runs in a thread of its own.
+        opener: Opens that of a channel with a group; slow, so it runs in a thread of its own.
     """
 
     def __init__(
-        self, channels: Callable[[], Sequence[HeldMapping]], open_outlet: Callable[[ChannelMapping], Outlet]
+        self, channels: Callable[[], Sequence[HeldMapping]], opener: Callable[[ChannelMapping], GroupSender]
     ) -> None:
-        self._channels, self._open = channels, open_outlet
+        self._channels, self._open_sender = channels, opener
         self._mappings: dict[str, ChannelMapping] = {}
-        self._outlets: dict[str, Outlet] = {}
-        self._opening: dict[str, Future[Outlet]] = {}
+        self._senders: dict[str, GroupSender] = {}
+        self._opening: dict[str, Future[GroupSender]] = {}
         self._refused: dict[str, tuple[str, float]] = {}  # why, and when it is tried again; late ones too
-        self._ended: list[Outlet] = []
+        self._ended: list[GroupSender] = []
         self._opener = ThreadPoolExecutor(1, "opening-outlets")
 
-    def refresh(self, positions: Mapping[int, Position]) -> Sequence[Outlet]:
+    def refresh(self, positions: Mapping[int, Position]) -> Sequence[GroupSender]:
         """Return the outlets of now, those of higher priority first, at least *positions* old."""
         found = {one.mapping.name: one.mapping for one in self._channels()}
         for name in self._mappings.keys() - found.keys():
@@ -60,27 +60,27 @@ class MappedOutlets:
         for name, mapping in found.items():
             if mapping != (before := self._mappings.get(name)):
                 self._change(name, before, mapping)
-        self._try_again()
-        self._take_opened(positions)
-        self._forget_ended(positions)
-        every = [*self._ended, *self._outlets.values()]
+        self._retry_refused()
+        self._adopt_opened(positions)
+        self._close_ended(positions)
+        every = [*self._ended, *self._senders.values()]
         return sorted(every, key=lambda one: -one.priority)
 
     def close(self) -> None:
         """End all."""
         self._opener.shutdown(cancel_futures=True)
-        for one in (*self._ended, *self._outlets.values()):
+        for one in (*self._ended, *self._senders.values()):
             one.close()
 
     def _change(self, name: str, before: ChannelMapping | None, mapping: ChannelMapping) -> None:
         self._mappings[name] = mapping
-        if before is not None and _carried(before) == _carried(mapping):
-            if name in self._outlets:
-                self._outlets[name].priority = mapping.priority
+        if before is not None and _carriage(before) == _carriage(mapping):
+            if name in self._senders:
+                self._senders[name].priority = mapping.priority
             return
         self._end(name, mapping.since)
         if mapping.group is not None:
-            self._opening[name] = self._opener.submit(self._open, mapping)
+            self._opening[name] = self._opener.submit(self._open_sender, mapping)
 
     def _end(self, name: str, until: Sequence[int]) -> None:
         """Let the outlet of a channel end at the offsets *until*, of other partitions now."""
@@ -88,22 +88,22 @@ class MappedOutlets:
         if (opening := self._opening.pop(name, None)) is not None:
             opening.cancel()
             opening.add_done_callback(_close)
-        if (outlet := self._outlets.pop(name, None)) is not None:
-            outlet.until = until
-            self._ended.append(outlet)
+        if (sender := self._senders.pop(name, None)) is not None:
+            sender.until = until
+            self._ended.append(sender)
 
-    def _try_again(self) -> None:
+    def _retry_refused(self) -> None:
         for name, (why, at) in self._refused.items():
             if time.monotonic() >= at and name not in self._opening:
                 self._refused[name] = why, math.inf
-                self._opening[name] = self._opener.submit(self._open, self._mappings[name])
+                self._opening[name] = self._opener.submit(self._open_sender, self._mappings[name])
 
-    def _take_opened(self, positions: Mapping[int, Position]) -> None:
+    def _adopt_opened(self, positions: Mapping[int, Position]) -> None:
         """Take in what was opened; wait for it where its channel is about to begin."""
-        deadline = time.monotonic() + WAIT
+        deadline = time.monotonic() + OPEN_WAIT
         for name, opening in [*self._opening.items()]:
             mapping = self._mappings[name]
-            near = any(one.next + NEAR > mapping.begins(number) for number, one in positions.items())
+            near = any(one.next + LEAD_RECORDS > mapping.begins(number) for number, one in positions.items())
             if near and name not in self._refused:
                 wait([opening], max(0.0, deadline - time.monotonic()))
                 self._refused[name] = "", math.inf  # waited for no more
@@ -111,21 +111,21 @@ class MappedOutlets:
                 continue
             del self._opening[name]
             try:
-                outlet = self._outlets[name] = opening.result()
+                sender = self._senders[name] = opening.result()
             except (KafkaException, MendableError) as error:
                 self._refuse(name, error)
             else:
                 self._refused.pop(name, None)
                 for number, one in positions.items():
-                    outlet.begin(number, one._replace(sent=one.next - 1))
+                    sender.begin(number, one._replace(sent=one.next - 1))
 
     def _refuse(self, name: str, error: Exception) -> None:
         if self._refused.get(name, ("",))[0] != str(error):
             log.warning("channel %s is not sent, and tried again: %s", name, error)
         away = isinstance(error, KafkaException | DeliveryError)
-        self._refused[name] = str(error), time.monotonic() + (SOON if away else AGAIN)
+        self._refused[name] = str(error), time.monotonic() + (RETRY_UNAVAILABLE if away else RETRY_REFUSED)
 
-    def _forget_ended(self, positions: Mapping[int, Position]) -> None:
+    def _close_ended(self, positions: Mapping[int, Position]) -> None:
         """Close outlets whose end all have heard of, or whose channel is on its group again."""
         now = time.monotonic()
         for one in [*self._ended]:
@@ -133,17 +133,17 @@ class MappedOutlets:
                 continue
             one.ended = one.ended or now
             again = any(
-                other.packer.channel.number == one.packer.channel.number for other in self._outlets.values()
+                other.packer.channel.number == one.packer.channel.number for other in self._senders.values()
             )
             if again or now - one.ended > LINGER:
                 self._ended.remove(one)
                 one.close()
 
 
-def _carried(mapping: ChannelMapping) -> tuple[str | None, str, bool]:
+def _carriage(mapping: ChannelMapping) -> tuple[str | None, str, bool]:
     return mapping.group, mapping.condition, mapping.full
 
 
-def _close(opening: "Future[Outlet]") -> None:
+def _close(opening: "Future[GroupSender]") -> None:
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()

@@ -15,7 +15,7 @@ ROTATION = 24 * 3_600_000
 KEY_LENGTH = 32
 PATIENCE = 10.0
 """Longest wait for Kafka's answer. [s]"""
-KEPT = 2
+MAX_KEYS = 2
 """Keys that are believed: the newest, and the one before it."""
 
 
@@ -24,20 +24,20 @@ def with_keys(wanted: Channel, known: Channel | None, now_ms: int) -> Channel:
     keys = known.keys if known else ()
     if known and keys and now_ms - known.rotated < ROTATION:
         return replace(wanted, keys=keys, rotated=known.rotated)
-    return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:KEPT], rotated=now_ms)
+    return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:MAX_KEYS], rotated=now_ms)
 
 
-class ChannelTakenError(MendableError):
+class GroupInUseError(MendableError):
     """A group carries something else; the message says what, and what to do."""
 
 
-def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
+def announce_channel(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
     """Return *wanted* with its keys, after receivers can know it.
 
     Relays of one group share the keys: who comes second takes the first one's.
 
     Raises:
-        ChannelTakenError: A relay that is at work carries something else on that group.
+        GroupInUseError: A relay that is at work carries something else on that group.
         DeliveryError: Kafka did not take it.
         KafkaException: Kafka cannot be reached.
     """
@@ -58,7 +58,7 @@ def _check_free(bootstrap: str, known: Channel) -> None:
     asked: Any = client.describe_consumer_groups([group], request_timeout=PATIENCE)
     if members := asked[group].result(PATIENCE).members:
         how = f" --where {known.condition!r}" * bool(known.condition) + " --full" * known.full
-        raise ChannelTakenError(
+        raise GroupInUseError(
             f"{known.group} carries {known.topic}{how or ' whole'}, by {len(members)} at work: a second "
             "relay is started with the same options, another channel has a group of its own"
         )

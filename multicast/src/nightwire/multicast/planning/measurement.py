@@ -25,7 +25,7 @@ MOST_CONDITIONS = 500
 """Most conditions that are judged: of the widest first."""
 
 
-class NothingToMeasureError(MendableError):
+class NoTrafficError(MendableError):
     """A topic has no alerts that could be judged; the message says what to do."""
 
 
@@ -46,7 +46,7 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
     """Return what a topic had in the last so many *seconds*, and its newest *count* records.
 
     Raises:
-        NothingToMeasureError: It has none.
+        NoTrafficError: It has none.
         KafkaException: Kafka cannot be reached.
     """
     reader: Any = consumer(bootstrap, enable_partition_eof=True)
@@ -55,8 +55,8 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
         numbers = sorted(known[topic].partitions) if topic in known else []
         held = {number: watermarks(reader, topic, number) for number in numbers}
         since = [TopicPartitionOffset(topic, number, now_ms() - round(1000 * seconds)) for number in numbers]
-        begun = reader.offsets_for_times(since, timeout=10) if since else []
-        came = sum(held[at.partition].high - at.offset for at in begun if at.offset >= 0)
+        starts = reader.offsets_for_times(since, timeout=10) if since else []
+        appended = sum(held[at.partition].high - at.offset for at in starts if at.offset >= 0)
         each = math.ceil(count / max(1, len(held)))
         places = {number: max(one.low, one.high - each) for number, one in held.items() if one.high > one.low}
         reader.assign([TopicPartitionOffset(topic, number, at) for number, at in places.items()])
@@ -65,8 +65,8 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
     finally:
         reader.close()
     if not (there := [value for value in values if value]):
-        raise NothingToMeasureError(f"{topic} has no alerts to judge: begin when some are there")
-    return Traffic(came / seconds, there)
+        raise NoTrafficError(f"{topic} has no alerts to judge: begin when some are there")
+    return Traffic(appended / seconds, there)
 
 
 def demand_of(
@@ -86,7 +86,7 @@ def demand_of(
     counts = Counter(wanted)
     programs = _compiled({*counts, *channels}, of_survey)
     receivers = Counter[str]()
-    for condition, nearest in _nearest([one for one in counts if one in programs], programs).items():
+    for condition, nearest in _narrowest_cover([one for one in counts if one in programs], programs).items():
         receivers[nearest] += counts[condition]
     judged = {one: programs[one] for one in {*receivers, *channels} if one in programs}
     forms = {one: normal_form(program) for one, program in judged.items()}
@@ -96,7 +96,7 @@ def demand_of(
         / len(traffic.values),
         receivers=receivers,
         shares=shares_of(judged, traffic.values, of_survey, decoder),
-        covered={one: _below(one, forms, receivers) for one in judged},
+        covered={one: _covered_by(one, forms, receivers) for one in judged},
     )
 
 
@@ -111,7 +111,7 @@ def shares_of(
         matcher.insert(condition, program)
     found = columns_of(decoder, same, paths_read(matcher.names, same, about, decoder))
     if not (count := found.batch.num_rows):
-        raise NothingToMeasureError(f"none of {len(values)} records is an alert of {of_survey}")
+        raise NoTrafficError(f"none of {len(values)} records is an alert of {of_survey}")
     matches = matcher.match(AlertTable(found.batch, about))
     passed = Counter(matches.known[number] for number in matches.numbers.tolist())
     return {condition: passed[condition] / count for condition in programs}
@@ -128,7 +128,7 @@ def _compiled(conditions: Iterable[str], of_survey: str) -> dict[str, Program]:
     return found
 
 
-def _nearest(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
+def _narrowest_cover(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
     """Return for each condition the smallest of the first levels of roots that covers it."""
     found, level = dict[str, str](), [[*conditions]]
     for _ in range(LEVELS):
@@ -148,7 +148,7 @@ def _nearest(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict
     return found
 
 
-def _below(
+def _covered_by(
     condition: str, forms: Mapping[str, NormalForm | None], receivers: Mapping[str, int]
 ) -> frozenset[str]:
     own = forms[condition]

@@ -41,7 +41,7 @@ class TokenBucket:
         return max(0.0, -self._tokens / self._rate)
 
 
-class Pace:
+class RateLimiter:
     """What the outlets of a relay share: its rate, and what was sent and could not be.
 
     Args:
@@ -53,7 +53,7 @@ class Pace:
         self.counts: Counter[str] = Counter()
         self.waited = False
 
-    def sent(self, size: int) -> None:
+    def count_and_wait(self, size: int) -> None:
         """Count a datagram, and wait where the rate asks for it."""
         self.counts["datagrams"] += 1
         self.counts["bytes"] += size
@@ -62,13 +62,13 @@ class Pace:
             time.sleep(pause)
 
 
-class Outlet:
+class GroupSender:
     """Sends a channel to its group.  What cannot be sent is lost; receivers fetch it from Kafka.
 
     Args:
         packer: Makes datagrams, and knows the channel.
         address: The group.
-        pace: Shared by all of a relay.
+        limiter: Shared by all senders of a relay.
         ttl: How many routers may pass it on, and one.
         judge: Tells which records are the channel's; None: all.
         priority: Outlets of a higher one are served first.
@@ -81,11 +81,11 @@ class Outlet:
     """
 
     def __init__(
-        self, packer: Packer, address: GroupAddress, pace: Pace, ttl: int,
+        self, packer: Packer, address: GroupAddress, limiter: RateLimiter, ttl: int,
         judge: Judge | None = None, priority: int = 0, since: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.packer, self.judge, self.priority, self._since = packer, judge, priority, since
-        self._pace, self._limiter = pace, LogLimiter()
+        self._limiter, self._log_limiter = limiter, LogLimiter()
         self._socket: socket.socket = open_sender(address, ttl=ttl)
         self.last: dict[int, int] = {}
         self.until: Sequence[int] | None = None
@@ -126,8 +126,8 @@ class Outlet:
         try:
             self._socket.send(raw)
         except OSError as error:
-            self._pace.counts["failed"] += 1
-            if self._limiter.allows():
-                failed = self._pace.counts["failed"]
+            self._limiter.counts["failed"] += 1
+            if self._log_limiter.allows():
+                failed = self._limiter.counts["failed"]
                 log.warning("not sent (%d so far), receivers fetch it from Kafka: %s", failed, error)
-        self._pace.sent(len(raw))
+        self._limiter.count_and_wait(len(raw))
