@@ -99,9 +99,9 @@ ORDER = {
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
         "lite packing positions",
-        "announcing outlet",
-        "mapped planning relay",
-        "derived listening serve",
+        "announcement group_sender",
+        "mapped_senders planning relay",
+        "channel_admin group_monitor serve",
         "status",
         "channel_commands commands",
     ],

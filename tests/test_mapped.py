@@ -150,7 +150,7 @@ def test_a_channel_moves_every_second_under_load_and_nothing_is_lost_or_doubled(
     assert len(were) > 4
     assert len({place[0] for place in spy.sent}) == 3
     assert {*spy.sent.values()} == {1}  # each record was sent once, to one group
-    unsent = count - len({place[1:] for place in spy.sent})  # an outlet that Kafka let begin too late
+    unsent = count - len({place[1:] for place in spy.sent})  # a sender that Kafka let begin too late
     assert unsent <= min(one.repaired for one in readers)
 
 

@@ -1,4 +1,4 @@
-"""A relay's batch: what its outlets send, where one begins or ends, and what a low rate leaves."""
+"""A relay's batch: what its senders send, where one begins or ends, and what a low rate leaves."""
 
 import select
 import socket
@@ -71,7 +71,7 @@ class Lan:
         return one
 
     def heard(self, one: GroupSender, patience: float = 0.2) -> Iterator[tuple[str, Sequence[int]]]:
-        """Yield the records that an outlet has sent, and its heartbeats: last and done.
+        """Yield the records that a sender has sent, and its heartbeats: last and done.
 
         It ends after *patience* without one. [s]
         """

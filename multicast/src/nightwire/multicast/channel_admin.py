@@ -1,4 +1,4 @@
-"""Channels made and taken out by hand: a record in `channels`, and a topic for the copies."""
+"""Channels made and removed by hand: a record in `channels`, and a topic for the copies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,13 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nightwire.core.channels import MOST_OF_A_TOPIC, ChannelMapping, ChannelTable, MappingError
-from nightwire.core.kafka import (
-    Writer,
-    ensure_topics,
-    principal,
-    producer,
-    read_to_end,
-)
+from nightwire.core.kafka import Writer, ensure_topics, principal, producer, read_to_end
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
 from nightwire.multicast.planning import LEAD, offsets_ahead
@@ -21,7 +15,7 @@ from nightwire.schemas.topics import CHANNELS, VOEVENTS, channel, named_survey, 
 
 
 class ChannelError(MappingError):
-    """A channel cannot be made or taken out; the message says why."""
+    """A channel cannot be made or removed; the message says why."""
 
 
 def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping]:
@@ -34,7 +28,7 @@ def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping
 
 
 def channel_table(bootstrap: str) -> ChannelTable:
-    """Return the channels, and what is none.
+    """Return the table of channels, with its refused records.
 
     Raises:
         KafkaException: Kafka cannot be reached.
@@ -55,12 +49,12 @@ def make_channel(
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topic: ``alerts.SURVEY`` or ``voevents``.
         name: The channel's; one of this name is changed.
-        condition: Which alerts.
+        condition: In SQL.
         derived: Whether sources copy them.
         carried: The mapping's *group*, *full* and *priority*, where it has a group.
 
     Raises:
-        ChannelError: There is no such topic, the condition is none, or the group is another's.
+        ChannelError: The topic does not exist, the condition is no SQL, or the group is another's.
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """
@@ -87,10 +81,10 @@ def make_channel(
 
 
 def remove_channel(bootstrap: str, topic: str, name: str) -> None:
-    """Take a channel out; its topic empties within a day.
+    """Remove a channel; its topic empties within a day.
 
     Raises:
-        ChannelError: There is none of that name.
+        ChannelError: There is no channel of that name.
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """

@@ -1,4 +1,4 @@
-"""What is heard of a group, second by second: for whoever wonders whether multicast works here."""
+"""The monitor of a multicast group: datagrams, gaps and drops, second by second."""
 
 import select
 import socket
@@ -22,10 +22,10 @@ from nightwire.core.datagrams import (
 
 
 class GroupMonitor:
-    """Counts what is heard.
+    """Counts the datagrams of a group.
 
     Args:
-        channel: What is expected; None where no relay ever was.
+        channel: The expected one; None where no relay ever was.
     """
 
     def __init__(self, channel: Channel | None) -> None:
@@ -46,7 +46,7 @@ class GroupMonitor:
             self._counts.update(datagrams=1, bytes=len(raw))
 
     def snapshot(self) -> dict[str, Any]:
-        """Return what was counted since the last call."""
+        """Return the counts since the last call."""
         counts, dropped = self._counts, self._dropped
         self._counts, self._dropped = Counter(), Counter()
         kinds = ("datagrams", "bytes", "records", "heartbeats", "missing")
@@ -68,13 +68,13 @@ class GroupMonitor:
         self._last[one.partition] = max(one.offset, self._last.get(one.partition, -1))
 
     def _missing(self, partition: int, previous: int) -> None:
-        """Count what was sent before, and not heard; with a condition, at most so much."""
+        """Count offsets sent and not received; with a condition, an upper limit."""
         if partition in self._last:
             self._counts["missing"] += max(0, previous - self._last[partition])
 
 
 def monitor(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield what is heard in each second, for so many *seconds*.
+    """Yield the counts of each second, for *seconds*.
 
     Raises:
         GroupAddressError: The group cannot be joined.
@@ -96,7 +96,7 @@ def _receive(receiver: socket.socket, group: GroupMonitor, seconds: float) -> No
 
 
 def summary(counts: Mapping[str, Any]) -> str:
-    """Return what was heard in a second, in one line."""
+    """Return the *counts* of a second in one line."""
     if not counts["datagrams"] and not counts["dropped"]:
         return "nothing is heard"
     parts = [

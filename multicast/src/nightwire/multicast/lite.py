@@ -15,12 +15,12 @@ class _LiteCodec(NamedTuple):
 
 
 class LiteForm:
-    """Makes alerts lite.
+    """Encodes alerts in their lite form.
 
     Args:
         registry: Knows the schemas of alerts, and gives the derived ones their ids.
         survey: Whose alerts.
-        topic: In which they lie.
+        topic: Of the alerts.
     """
 
     def __init__(self, registry: SchemaRegistry, survey: str, topic: str) -> None:

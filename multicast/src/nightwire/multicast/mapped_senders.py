@@ -1,7 +1,7 @@
-"""The outlets of a topic's channels, as the topic `channels` maps them to groups, followed.
+"""The senders of a topic's channels, which follow the mappings in the topic `channels`.
 
-A mapping holds from the offsets that it tells: where a channel goes to another group, the old
-outlet ends there and the new one begins, so that each record is sent to one of them.
+A mapping holds from its offsets on: where a channel moves to another group, the old sender ends
+and the new one begins there, so that each record is sent to one of them.
 """
 
 import logging
@@ -21,23 +21,23 @@ from nightwire.schemas import MendableError
 log = logging.getLogger("nightwire.relay")
 
 LINGER = 10.0
-"""So long an outlet that has ended tells where, for those who have lost its last datagrams. [s]"""
+"""How long an ended sender sends heartbeats, for receivers that lost its last datagrams. [s]"""
 LEAD_RECORDS = 512
-"""So many records before a channel begins, its outlet is waited for."""
+"""Records before a channel's begin from which its opening sender is waited for."""
 OPEN_WAIT = 1.0
-"""Longest wait for it: heartbeats wait too. [s]  What it begins too late for receivers fetch."""
+"""Longest wait for it, heartbeats included. [s]  Receivers fetch what a late one leaves out."""
 RETRY_REFUSED = 30.0
-"""After so long an outlet that was refused is tried again. [s]"""
+"""Pause before a refused sender is opened again. [s]"""
 RETRY_UNAVAILABLE = 1.0
-"""After so long one that Kafka did not answer about. [s]"""
+"""Pause before one is opened again for which Kafka did not answer. [s]"""
 
 
 class MappedSenders:
-    """Outlets of the channels of one topic.
+    """The senders of one topic's channels.
 
     Args:
-        channels: Returns the channels of now, those of higher priority first.
-        opener: Opens that of a channel with a group; slow, so it runs in a thread of its own.
+        channels: Returns the current channels, those of higher priority first.
+        opener: Opens the sender of a channel with a group; slow, so it runs in its own thread.
     """
 
     def __init__(
@@ -49,10 +49,10 @@ class MappedSenders:
         self._opening: dict[str, Future[GroupSender]] = {}
         self._refused: dict[str, tuple[str, float]] = {}  # why, and when it is tried again; late ones too
         self._ended: list[GroupSender] = []
-        self._opener = ThreadPoolExecutor(1, "opening-outlets")
+        self._opener = ThreadPoolExecutor(1, "opening-senders")
 
     def refresh(self, positions: Mapping[int, Position]) -> Sequence[GroupSender]:
-        """Return the outlets of now, those of higher priority first, at least *positions* old."""
+        """Return the current senders, of higher priority first; new ones begin at *positions*."""
         found = {one.mapping.name: one.mapping for one in self._channels()}
         for name in self._mappings.keys() - found.keys():
             self._end(name, ())
@@ -67,7 +67,7 @@ class MappedSenders:
         return sorted(every, key=lambda one: -one.priority)
 
     def close(self) -> None:
-        """End all."""
+        """Close all senders."""
         self._opener.shutdown(cancel_futures=True)
         for one in (*self._ended, *self._senders.values()):
             one.close()
@@ -83,7 +83,7 @@ class MappedSenders:
             self._opening[name] = self._opener.submit(self._open_sender, mapping)
 
     def _end(self, name: str, until: Sequence[int]) -> None:
-        """Let the outlet of a channel end at the offsets *until*, of other partitions now."""
+        """Let the sender of a channel end at the offsets *until*; in other partitions, now."""
         self._refused.pop(name, None)
         if (opening := self._opening.pop(name, None)) is not None:
             opening.cancel()
@@ -99,7 +99,7 @@ class MappedSenders:
                 self._opening[name] = self._opener.submit(self._open_sender, self._mappings[name])
 
     def _adopt_opened(self, positions: Mapping[int, Position]) -> None:
-        """Take in what was opened; wait for it where its channel is about to begin."""
+        """Add opened senders; wait for one whose channel is about to begin."""
         deadline = time.monotonic() + OPEN_WAIT
         for name, opening in [*self._opening.items()]:
             mapping = self._mappings[name]
@@ -126,7 +126,7 @@ class MappedSenders:
         self._refused[name] = str(error), time.monotonic() + (RETRY_UNAVAILABLE if away else RETRY_REFUSED)
 
     def _close_ended(self, positions: Mapping[int, Position]) -> None:
-        """Close outlets whose end all have heard of, or whose channel is on its group again."""
+        """Close senders that ended `LINGER` ago, or whose channel has a sender again."""
         now = time.monotonic()
         for one in [*self._ended]:
             if any(at.next < one.offsets(number).stop for number, at in positions.items()):

@@ -1,4 +1,4 @@
-"""From records of a topic to the datagrams that carry them.  Pure."""
+"""Records of a topic packed into datagrams.  Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -27,16 +27,16 @@ from nightwire.core.datagrams import (
 )
 
 BEATS_AT_ONCE = 80
-"""Partitions that one heartbeat tells of."""
+"""Most partitions of one heartbeat."""
 
 
 class Packer:
-    """Makes datagrams.
+    """Packs records of a channel into datagrams.
 
     Args:
-        channel: What they belong to.
+        channel: The channel.
         max_datagram: Longest datagram. [byte]
-        lite: Gives an alert's lite form, None where it has none.
+        lite: Returns an alert's lite form; None where it has none.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class Packer:
         self.forms: Counter[str] = Counter()
 
     def entries(self, messages: Sequence[Message], previous: int) -> list[Entry]:
-        """Return how each of *messages* goes: whole where it fits, else lite, or as its place.
+        """Return the entries of *messages*: whole where they fit, else lite, or as pointers.
 
         Args:
             messages: Records of one partition, in order.
-            previous: The offset that was sent before them.
+            previous: The offset sent before them.
 
         Raises:
-            RegistryAwayError: The lite form's schema cannot be had.
+            RegistryAwayError: The registry does not answer for the lite form's schema.
         """
         befores = [previous, *(one.offset() or 0 for one in messages)]
         return [
@@ -64,13 +64,13 @@ class Packer:
     def datagrams(
         self, entries: Sequence[Entry], partition: int, epoch: int, previous: int
     ) -> Iterator[bytes]:
-        """Yield what carries *entries* of a partition: small ones share a datagram.
+        """Yield the datagrams of *entries* of a partition; small ones share a datagram.
 
         Args:
             entries: At least one, in order.
             partition: Its number.
-            epoch: The relay's in it.
-            previous: The offset that was sent before them.
+            epoch: Of the relay.
+            previous: The offset sent before them.
         """
         secret, signed = self.channel.secret, bool(self.channel.keys)
         for pack in self._packs(entries, room_in(self._max_datagram, signed=signed)):
@@ -87,7 +87,7 @@ class Packer:
             previous = pack[-1].offset
 
     def heartbeats(self, beats: Sequence[Beat], now_ms: int) -> Iterator[bytes]:
-        """Yield the heartbeats that tell of *beats*; without any, one that says the relay lives."""
+        """Yield the heartbeats of *beats*; without any, an empty one."""
         secret = self.channel.secret
         for begin in range(0, max(1, len(beats)), BEATS_AT_ONCE):
             body = encode_beats(beats[begin : begin + BEATS_AT_ONCE])
@@ -96,7 +96,7 @@ class Packer:
 
     @staticmethod
     def _packs(entries: Sequence[Entry], room: int) -> Iterator[Sequence[Entry]]:
-        """Yield *entries*, those together that one datagram can hold."""
+        """Yield *entries* in groups, each of which fits into a datagram."""
         pack, size = list[Entry](), 0
         for one in entries:
             length = ENTRY.size + len(one.body)
@@ -123,7 +123,7 @@ class Packer:
 
 
 def _record(message: Message, value: bytes | None) -> tuple[int, bytes]:
-    """Return flags and body of a record with *value*; its place where datagrams cannot tell it."""
+    """Return flags and body of a record with *value*; a pointer where it cannot be encoded."""
     pairs: Any = message.headers()
     headers = [(name, _bytes(content)) for name, content in pairs] if pairs else ()
     try:

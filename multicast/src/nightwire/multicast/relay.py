@@ -1,8 +1,8 @@
-"""A relay at work: records of a topic become datagrams; its group keeps where it is.
+"""The relay: a topic's records become datagrams; its consumer group keeps the positions.
 
-One pass over the topic serves all outlets.  Relays of one group share the partitions, and take over
-those of one that dies.  Each partition has an epoch, which is counted on by whoever takes it over,
-so that receivers leave out the old one.
+One pass over the topic serves all senders.  Relays of one group share the partitions, and take over
+those of one that dies.  Each partition has an epoch, which a takeover increments, so that receivers
+ignore the old relay.
 """
 
 import logging
@@ -28,19 +28,19 @@ log = logging.getLogger("nightwire.relay")
 
 Answer = TypeVar("Answer")
 Refresh = Callable[[Mapping[int, Position]], Sequence[GroupSender]]
-"""Returns the outlets of now, those of higher priority first."""
+"""Returns the current senders, those of higher priority first."""
 Prepared = tuple[GroupSender, int, Sequence[Entry]]
-"""What an outlet is to send of a partition."""
+"""A sender, a partition, and its entries to send."""
 
 MAX_BATCH = 128
-"""Most records that are taken from Kafka at once."""
+"""Most records of one poll."""
 COMMIT_INTERVAL = 1.0
 """Time between two commits. [s]"""
 TICK = 0.1
 """Longest wait for a record. [s]"""
 MAX_BUSY = 3.0
-"""So long heartbeats go on while a batch is judged or a schema is not to be had; then receivers go
-to Kafka, within 5 s together. [s]"""
+"""How long heartbeats go on while a batch is packed or the registry is away; then receivers go to
+Kafka, within 5 s together. [s]"""
 
 
 class Relay:
@@ -48,14 +48,14 @@ class Relay:
 
     Args:
         consumer: A member of the relay's group.
-        topic: Whose records.
-        senders: Send them.
-        limiter: Of the senders.
+        topic: Its name.
+        senders: Of the topic's channels.
+        limiter: The senders' own.
         accounts: Writes the accounts.
-        refresh: Asked for the outlets before each batch; None: they stay.
+        refresh: Returns the senders before each batch; None: they stay.
 
     Attributes:
-        shed: Records that outlets of lower priority left to Kafka, while the rate was too low.
+        shed: Records that senders of lower priority left to Kafka, as the rate was short.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Relay:
             raise KafkaException(error)
 
     def _resume_at_oldest(self, number: int) -> None:
-        """Go on with the oldest record there is; where the topic was made anew, as a new sender."""
+        """Go on at the oldest record; in a topic that was made anew, with a new epoch."""
         low, position = watermarks(self._consumer, self._topic, number).low, self.positions[number]
         if low < position.next:
             log.warning("%s[%d] was made anew: from offset %d", self._topic, number, low)
@@ -135,7 +135,7 @@ class Relay:
         self._accounts.begin((self._topic, number), position.next)
 
     def _relay_by_boundaries(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send *messages*; where an outlet begins or ends among them, all tell of it before."""
+        """Send *messages*; where a sender begins or ends among them, with heartbeats there."""
         boundaries = {number: self._next_boundary(number, one.next) for number, one in self.positions.items()}
         before, after = list[Message](), list[Message]()
         for one in messages:
@@ -149,13 +149,13 @@ class Relay:
             self._relay_by_boundaries(after, stop)
 
     def _next_boundary(self, number: int, begin: int) -> int:
-        """Return the next offset from *begin* on at which an outlet begins or ends."""
+        """Return the next offset after *begin* at which a sender begins or ends."""
         spans = [one.offsets(number) for one in self.senders]
         boundaries = [*(one.start for one in spans), *(one.stop for one in spans)]
         return min((one for one in boundaries if one > begin), default=NEVER)
 
     def _relay(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send what outlets carry of *messages*; after *stop* it is sent by whoever comes next."""
+        """Send *messages* by their senders; after *stop* the partition's next relay does."""
         parts: dict[int, list[Message]] = {}
         for message in messages:
             number = message.partition() or 0
@@ -171,10 +171,10 @@ class Relay:
             self._count(number, len(known), len(records) - len(carried), len(carried - known))
 
     def _prepare(self, parts: Mapping[int, Sequence[Message]]) -> list[Prepared]:
-        """Return what each outlet has to send; each condition is judged once.
+        """Return the entries of each sender and partition; each condition is evaluated once.
 
         Raises:
-            RegistryAwayError: A schema cannot be had just now.
+            RegistryAwayError: The schema registry does not answer.
         """
         every = [one for messages in parts.values() for one in messages]
         verdicts: dict[str, set[tuple[int | None, int | None]]] = {}
@@ -198,7 +198,7 @@ class Relay:
         return found
 
     def _send(self, prepared: Sequence[Prepared], *, short: bool) -> list[Prepared]:
-        """Send what is *prepared*, and return it; if the rate is *short*, without lower priorities."""
+        """Send *prepared*, and return it; if the rate is *short*, the top priority alone."""
         top = max((sender.priority for sender, _, _ in prepared), default=0)
         self._limiter.waited, sent = False, list[Prepared]()
         for sender, number, entries in prepared:
@@ -212,7 +212,7 @@ class Relay:
         return sent
 
     def _await_registry(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
-        """Return what *work* returns, tried again while the registry is away; None after *stop*."""
+        """Return the result of *work*, retried while the registry is away; None after *stop*."""
         began = time.monotonic()
         while not stop.is_set():
             answer = self._packer_thread.submit(work)
@@ -253,15 +253,15 @@ class Relay:
             log.error("%s[%d]: %d records expired before they were sent", self._topic, number, count)
 
     def _heartbeat_if_due(self, busy: float = math.inf) -> None:
-        """Tell receivers where all are, but not after `MAX_BUSY` since work began that was *busy*."""
+        """Send heartbeats if due, but not later than `MAX_BUSY` after *busy*. [s, monotonic]"""
         if (now := time.monotonic()) < self._heartbeat_at or now - busy > MAX_BUSY:
             return
         self._heartbeat_at = now + HEARTBEAT_INTERVAL
         for sender in self.senders:
-            sender.beat(self.positions, now_ms())
+            sender.heartbeat(self.positions, now_ms())
 
     def _commit(self, *, wait: bool) -> None:
-        """Write the accounts, then commit where each partition is."""
+        """Write the accounts, then commit the positions."""
         self._commit_at = time.monotonic()
         places = [
             TopicPartitionOffset(self._topic, number, one.next, self._known(number).metadata)
@@ -279,9 +279,9 @@ class Relay:
             log.warning("position not committed: %s", error.args[0].str())
 
     def _known(self, number: int) -> Position:
-        """Return the position of a partition, as whoever comes next has to take it.
+        """Return the position to commit for a partition.
 
-        Of outlets that come and go it is not known what was sent last: all that was looked at.
+        With changing senders the last offset sent is unknown: the last one read stands for it.
         """
         one = self.positions[number]
         sent = self.senders[0].last[number] if self._refresh is None else one.next - 1

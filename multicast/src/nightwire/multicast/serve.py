@@ -1,4 +1,4 @@
-"""`nightwire relay serve`, once its options are read."""
+"""`nightwire relay serve`: the relay is built, registered and run."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -38,9 +38,9 @@ from nightwire.schemas.topics import CHANNELS, VOEVENTS, named_survey, settings
 log = logging.getLogger("nightwire.relay")
 
 TIMEOUT = 10.0
-"""Longest wait for what channels there are. [s]"""
+"""Longest wait for the end of the topic `channels`. [s]"""
 SESSION_TIMEOUT = 6_000
-"""After a crash, how long until another relay takes over. [ms]  Kafka's brokers allow no less."""
+"""Time after a crash until another relay takes over. [ms]  Kafka's brokers allow no less."""
 GAUGES = {
     "nightwire_relay_sent_records": "Records that were sent.",
     "nightwire_relay_left_out_records": "Records that the channel's condition left out.",
@@ -54,23 +54,23 @@ GAUGES = {
 
 
 class RelayError(MendableError):
-    """A relay cannot begin; the message says what to do."""
+    """A relay cannot start; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class RelaySettings:
-    """What a relay was asked for.
+    """The options of a relay.
 
     Attributes:
-        topic: What it sends.
-        address: Where to; None: as the topic's channels are mapped.
+        topic: Its name.
+        address: The multicast group; None: those of the topic's mapped channels.
         condition: SQL that chooses among the alerts; empty for all.
         full: Whether alerts are sent whole.
         rate: Most bytes a second.
-        ttl: How many routers may pass a datagram on, and one.
+        ttl: Of the datagrams.
         max_datagram: Longest datagram. [byte]
-        endpoints: Where Kafka and the registry are.
-        metrics_port: Port of the page of metrics; 0 for none.
+        endpoints: Of Kafka and the registry.
+        metrics_port: Of the metrics page; 0 for none.
         interface: Name or address of the interface, for the groups of channels.
     """
 
@@ -87,7 +87,7 @@ class RelaySettings:
 
     @property
     def identity(self) -> str:
-        """What names its consumer group and its account: the multicast group, else the topic."""
+        """Names its consumer group and account: the multicast group, else the topic."""
         return self.address.name if self.address else self.topic
 
     @property
@@ -98,12 +98,12 @@ class RelaySettings:
 
 
 def serve(options: RelaySettings) -> None:
-    """Send until a signal.
+    """Run a relay until a signal.
 
     Raises:
         RelayError: There is no such topic.
-        FilterError: The condition is none.
-        GroupAddressError: Nothing can be sent to the group.
+        FilterError: The condition is no SQL condition.
+        GroupAddressError: The group cannot be sent to.
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.relay")
@@ -121,11 +121,11 @@ def serve(options: RelaySettings) -> None:
 
 
 class SenderFactory:
-    """Opens outlets of a topic's channels, each made known in Kafka before.
+    """Opens the senders of a topic's channels, after announcing each in Kafka.
 
     Args:
-        options: What the relay was asked for.
-        kafka: Where Kafka is.
+        options: The relay's.
+        kafka: Kafka's address.
         registry: Knows the schemas of alerts.
     """
 
@@ -145,12 +145,12 @@ class SenderFactory:
         priority: int = 0,
         since: Sequence[int] = (),
     ) -> GroupSender:
-        """Return an outlet.
+        """Return a sender.
 
         Raises:
-            GroupInUseError: A relay that is at work carries something else on that group.
-            FilterError: The condition is none.
-            GroupAddressError: Nothing can be sent to the group.
+            GroupInUseError: A running relay carries another channel on that group.
+            FilterError: The condition is no SQL condition.
+            GroupAddressError: The group cannot be sent to.
             DeliveryError: Kafka did not take it.
             KafkaException: Kafka cannot be reached.
         """
@@ -164,7 +164,7 @@ class SenderFactory:
         return GroupSender(packer, address, self.limiter, options.ttl, judge, priority, since)
 
     def open_mapped(self, mapping: ChannelMapping) -> GroupSender:
-        """Return the outlet of a channel with a group; errors as of `open`."""
+        """Return the sender of a mapped channel; errors as of `open`."""
         address = parse_group(str(mapping.group), self._options.interface)
         how: Any = {"full": mapping.full, "priority": mapping.priority, "since": mapping.since}
         return self.open(address, mapping.chooses, **how)
@@ -172,7 +172,7 @@ class SenderFactory:
 
 @contextmanager
 def _relay(options: RelaySettings, kafka: str) -> Iterator[tuple[Relay, RateLimiter]]:
-    """Yield a relay, whose channels are known in Kafka."""
+    """Yield a relay, whose channels are announced."""
     with ExitStack() as exits:
         registry = SchemaRegistry(
             options.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
@@ -226,7 +226,7 @@ def _metrics_page(port: int) -> Iterator[dict[str, Gauge]]:
 
 
 def _tick(relay: Relay, limiter: RateLimiter, gauges: dict[str, Gauge], kafka: str) -> None:
-    """Show what was done; sign with a new key where the old one has served."""
+    """Update the gauges; announce channels with new keys if `ROTATION` has passed."""
     sent = (limiter.counts[name] for name in ("datagrams", "bytes", "failed"))
     counts = (relay.sent, relay.left_out, relay.expired, *sent, len(relay.positions), relay.shed)
     for gauge, count in zip(gauges.values(), counts, strict=True):

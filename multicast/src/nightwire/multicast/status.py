@@ -1,4 +1,4 @@
-"""How far the relays of a topic are, as Kafka tells."""
+"""The progress of a topic's relays, by their committed offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from nightwire.multicast.serve import RelayError
 
 @dataclass(frozen=True)
 class Progress:
-    """A partition of a channel.
+    """The progress of a channel in a partition.
 
     Attributes:
         group: ``ADDRESS:PORT``.
         partition: Its number.
-        epoch: Of the relay that had it last.
-        sent: The last offset that was sent when it last committed.
-        behind: Records that it had not looked at by then.
+        epoch: Of its last relay.
+        sent: The last offset sent, by the last commit.
+        behind: Records after the committed offset.
         full: Whether alerts are sent whole.
         signed: Whether datagrams are signed.
         condition: SQL that chooses among the records; empty for all.
@@ -38,10 +38,10 @@ class Progress:
 
 
 def progress_of(bootstrap: str, topic: str) -> list[Progress]:
-    """Return how far each channel of *topic* is in each partition.
+    """Return the progress of each channel of *topic* in each partition.
 
     Raises:
-        RelayError: The topic is no more.
+        RelayError: The topic was deleted.
         KafkaException: Kafka cannot be reached.
     """
     channels = read_channels(bootstrap, topic)

@@ -1,4 +1,4 @@
-"""Channels by what is wanted: planned, shown, and changed at one place of the log."""
+"""Plans of channels by the subscriptions: measured, shown and applied at one offset."""
 
 from nightwire.multicast.planning.measurement import Traffic, demand_of
 from nightwire.multicast.planning.plan import Demand, Settings, name_of, plan

@@ -1,4 +1,4 @@
-"""What is wanted of a topic: subscriptions by what covers them, judged on its newest alerts."""
+"""The demand for a topic: its rate, and its subscriptions evaluated on its newest alerts."""
 
 import math
 from collections import Counter
@@ -20,22 +20,22 @@ from nightwire.multicast.planning.plan import Demand
 from nightwire.schemas import AlertDecoder, AlertTable, MendableError, survey
 
 LEVELS = 3
-"""Roots, those that are roots among what each covers, and so on: so many levels are looked at."""
+"""Levels of covering conditions: roots, the roots among those that each covers, and so on."""
 MOST_CONDITIONS = 500
-"""Most conditions that are judged: of the widest first."""
+"""Most conditions that are evaluated, the widest first."""
 
 
 class NoTrafficError(MendableError):
-    """A topic has no alerts that could be judged; the message says what to do."""
+    """A topic has no alerts to measure; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What flows in a topic.
+    """The traffic of a topic.
 
     Attributes:
         rate: Records a second.
-        values: The newest.
+        values: Of the newest records.
     """
 
     rate: float
@@ -43,7 +43,7 @@ class Traffic:
 
 
 def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Traffic:
-    """Return what a topic had in the last so many *seconds*, and its newest *count* records.
+    """Return a topic's rate over the last *seconds*, and its newest *count* values.
 
     Raises:
         NoTrafficError: It has none.
@@ -73,14 +73,14 @@ def demand_of(
     traffic: Traffic, wanted: Iterable[str], channels: Iterable[str], of_survey: str, decoder: AlertDecoder,
     *, whole: bool,
 ) -> Demand:  # fmt: skip
-    """Return what is wanted of a topic.
+    """Return the demand for a topic.
 
     Args:
-        traffic: What flows there.
-        wanted: The condition of each who wants some of it.
+        traffic: Of the topic.
+        wanted: The conditions of its subscriptions.
         channels: The conditions of its channels.
         of_survey: Whose alerts.
-        decoder: Reads them.
+        decoder: Decodes them.
         whole: Whether receivers get alerts whole, not in their lite form.
     """
     counts = Counter(wanted)
@@ -103,7 +103,7 @@ def demand_of(
 def shares_of(
     programs: Mapping[str, Program], values: Sequence[bytes], of_survey: str, decoder: AlertDecoder
 ) -> dict[str, float]:
-    """Return which share of the alerts of the commonest schema passes each of many conditions."""
+    """Return the share of the commonest schema's alerts that passes, by condition."""
     commonest = Counter(map(schema_id, values)).most_common(1)[0][0]
     same = [value for value in values if schema_id(value) == commonest]
     matcher, about = Matcher(), survey(of_survey)
@@ -129,7 +129,7 @@ def _compiled(conditions: Iterable[str], of_survey: str) -> dict[str, Program]:
 
 
 def _narrowest_cover(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
-    """Return for each condition the smallest of the first levels of roots that covers it."""
+    """Return for each condition the narrowest one of the first `LEVELS` that covers it."""
     found, level = dict[str, str](), [[*conditions]]
     for _ in range(LEVELS):
         below = list[list[str]]()

@@ -1,4 +1,4 @@
-"""Channels planned and changed: what is wanted is read, and what is decided is written."""
+"""The planner: reads subscriptions, plans channels, writes their mappings."""
 
 import logging
 import math
@@ -34,11 +34,11 @@ from nightwire.schemas.topics import settings as topic_settings
 log = logging.getLogger("nightwire.channels")
 
 PATIENCE = 10.0
-"""Longest wait for what channels and subscriptions there are. [s]"""
+"""Longest wait for the ends of `channels` and `subscriptions`. [s]"""
 LEAD = 1.0
-"""So long before it holds a mapping is told, by the topic's rate: relays know it by then. [s]"""
+"""Time between writing a mapping and its first offset, for relays to read it. [s]"""
 RATE_WINDOW = 5.0
-"""The rate of so long a time counts there. [s]"""
+"""Time over which the rate is measured that converts `LEAD` to offsets. [s]"""
 
 
 class PlanError(MendableError):
@@ -47,11 +47,11 @@ class PlanError(MendableError):
 
 @dataclass(frozen=True)
 class Sample:
-    """What is looked at.
+    """The measured alerts.
 
     Attributes:
-        count: So many of the newest alerts are judged.
-        seconds: The rate is that of so long a time. [s]
+        count: Newest alerts that are evaluated.
+        seconds: Time over which the rate is measured. [s]
     """
 
     count: int = 300
@@ -65,11 +65,11 @@ class Planner:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topic: ``alerts.SURVEY``.
         registry: Knows the schemas of alerts.
-        settings: What is asked.
-        sample: What is looked at.
+        settings: Limits.
+        sample: The measured alerts.
 
     Raises:
-        PlanError: It is no topic of alerts.
+        PlanError: The topic is none of alerts.
     """
 
     def __init__(self, bootstrap: str, topic: str, registry: Any, settings: Settings, sample: Sample) -> None:
@@ -92,7 +92,7 @@ class Planner:
         self._exits.close()
 
     def changes(self) -> list[Change]:
-        """Return what is to become of the planner's channels.
+        """Return the changes of the planner's channels.
 
         Raises:
             NoTrafficError: The topic has no alerts.
@@ -118,7 +118,7 @@ class Planner:
 
     @staticmethod
     def table(changes: Iterable[Change]) -> list[dict[str, Any]]:
-        """Return *changes* as people and programs read them."""
+        """Return *changes* as rows of a table."""
         return [
             {
                 "action": one.action, "name": one.mapping.name, "receivers": one.receivers,
@@ -129,7 +129,7 @@ class Planner:
         ]  # fmt: skip
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make *changes* so: all hold from the same offsets.
+        """Write *changes*: all hold from the same offsets.
 
         Raises:
             DeliveryError: Kafka did not take them.
@@ -160,7 +160,7 @@ class Planner:
 
 
 def offsets_ahead(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
-    """Return by partition the offset that a topic has in *lead* [s], if it goes on as lately.
+    """Return by partition the offset that a topic reaches in *lead* [s], at its latest rate.
 
     Raises:
         KafkaException: Kafka cannot be reached.
@@ -182,7 +182,7 @@ def offsets_ahead(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]
 
 
 def write_mappings(bootstrap: str, mappings: Sequence[ChannelMapping], removed: Sequence[str] = ()) -> None:
-    """Write *mappings* into `channels`, and tombstones of the keys that are *removed*.
+    """Write *mappings* into `channels`, and tombstones of the keys *removed*.
 
     Raises:
         DeliveryError: Kafka did not take them.
