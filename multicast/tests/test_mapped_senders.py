@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import KafkaException
 
-from nightwire.core.channels import ChannelMapping, HeldMapping
+from nightwire.core.channels import ChannelMapping, CurrentMapping
 from nightwire.core.datagrams import Channel, parse_group
 from nightwire.multicast import mapped_senders
 from nightwire.multicast.announcement import GroupInUseError
@@ -50,7 +50,7 @@ def test_a_sender_that_cannot_be_opened_is_opened_later_and_that_is_told_once(
             raise error
         return sender_of(one)
 
-    with closing(mapped_senders.MappedSenders(lambda: [HeldMapping(MAPPING, 0)], opened)) as senders:
+    with closing(mapped_senders.MappedSenders(lambda: [CurrentMapping(MAPPING, 0)], opened)) as senders:
         assert last_sent(senders) == [{0: 9}]
     assert [str(error) in one.message for one in caplog.records].count(True) == 1
 
@@ -66,7 +66,7 @@ def test_while_kafka_does_not_answer_about_a_sender_the_others_go_on(
         answered.wait()
         return sender_of(one)
 
-    with closing(mapped_senders.MappedSenders(lambda: [HeldMapping(MAPPING, 0)], opened)) as senders:
+    with closing(mapped_senders.MappedSenders(lambda: [CurrentMapping(MAPPING, 0)], opened)) as senders:
         assert [*senders.refresh(POSITIONS)] == [*senders.refresh(POSITIONS)] == []
         answered.set()
         assert last_sent(senders) == [{0: 9}]

@@ -90,7 +90,7 @@ def remove_channel(bootstrap: str, topic: str, name: str) -> None:
     """
     table, key = channel_table(bootstrap), f"{topic}/{name}"
     known = [one.mapping.name for one in table.of(topic)]
-    if name not in known and key not in table.turned_away(topic):
+    if name not in known and key not in table.refusals(topic):
         raise ChannelError(f"{topic} has no channel {name}; there are: {', '.join(known) or 'none'}")
     _write(bootstrap, key, None)
 

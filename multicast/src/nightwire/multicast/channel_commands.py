@@ -81,7 +81,7 @@ def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -
     shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition", "refused")
     table = channel_table(enter(find_endpoints(bootstrap).kafka))
     rows = [{name: getattr(one.mapping, name, None) for name in shown} for one in table.of(topic)]
-    for key, why in table.turned_away(topic).items():
+    for key, why in table.refusals(topic).items():
         of_topic, _, name = key.rpartition("/")
         rows.append(dict.fromkeys(shown) | {"topic": of_topic, "name": name, "refused": why})
     _show(rows, shown, wide, as_json)

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.channels import ChannelMapping, HeldMapping
+from nightwire.core.channels import ChannelMapping, CurrentMapping
 from nightwire.core.kafka import DeliveryError
 from nightwire.multicast.group_sender import GroupSender
 from nightwire.multicast.positions import Position
@@ -41,8 +41,9 @@ class MappedSenders:
     """
 
     def __init__(
-        self, channels: Callable[[], Sequence[HeldMapping]], opener: Callable[[ChannelMapping], GroupSender]
-    ) -> None:
+        self, channels: Callable[[], Sequence[CurrentMapping]],
+        opener: Callable[[ChannelMapping], GroupSender],
+    ) -> None:  # fmt: skip
         self._channels, self._open_sender = channels, opener
         self._mappings: dict[str, ChannelMapping] = {}
         self._senders: dict[str, GroupSender] = {}

@@ -24,7 +24,7 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.presence import registered
 from nightwire.core.runtime import Stop, now_ms
-from nightwire.core.subscriptions import Following, subscriber_name
+from nightwire.core.subscriptions import SubscriptionFollower, subscriber_name
 from nightwire.multicast.planning.measurement import demand_of, traffic_of
 from nightwire.multicast.planning.plan import Change, Settings, plan
 from nightwire.schemas import AlertDecoder, MendableError, surveys
@@ -77,7 +77,7 @@ class Planner:
         self._decoder, self._survey = AlertDecoder(registry), named_survey(topic) or ""
         if self._survey not in surveys():
             raise PlanError(f"plans are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic!r}")
-        self._channels, self._subscriptions = ChannelFollower(bootstrap), Following(bootstrap)
+        self._channels, self._subscriptions = ChannelFollower(bootstrap), SubscriptionFollower(bootstrap)
         self._exits = ExitStack()
 
     def __enter__(self) -> "Planner":
