@@ -10,7 +10,7 @@ import pytest
 
 from directory.tests.serve.served import Directory
 from nightwire.core.kafka import Writer, ensure_topics, producer
-from nightwire.core.subscriptions import SubscriptionFollower, Registrar, interest
+from nightwire.core.subscriptions import Registrar, SubscriptionFollower, interest
 from nightwire.schemas.records import SUBSCRIPTION
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings

@@ -132,8 +132,10 @@ def _outgoing(index: int, fields: Any) -> Outgoing:
         unknown, partition = fields.keys() - FIELDS, fields.get("partition")
         wrong = partition is not None and (type(partition) is not int or not 0 <= partition < 1 << 31)
         key, value = fields.get("key"), fields["value_base64"]
-        key = key if key is None else key.encode()
-        key = _bytes(fields["key_base64"]) if "key_base64" in fields else key
+        if "key_base64" in fields:
+            key = _bytes(fields["key_base64"])
+        elif key is not None:
+            key = key.encode()
         headers = [(one["key"], _bytes(one["value"])) for one in fields.get("headers", ())]
         record = Outgoing(None if value is None else _bytes(value), key, headers, partition)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

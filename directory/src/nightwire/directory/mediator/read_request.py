@@ -114,13 +114,13 @@ def parse_read_request(http: Request) -> ReadRequest:
     )
 
 
-def _number(name: str, text: str, least: float, max_records: float) -> float:
+def _number(name: str, text: str, least: float, most: float) -> float:
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    if not least <= number <= max_records:
-        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {max_records:g}")
+    if not least <= number <= most:
+        raise RefusedError(400, f"{name}={text[:99]}: from {least:g} to {most:g}")
     return number
 
 

@@ -24,7 +24,7 @@ from nightwire.schemas.topics import CHANNELS, channel
 AT_ONCE = 512
 """Most records that are taken at once."""
 PATIENCE, TICK, END_TIMEOUT = 0.5, 0.05, 2.0
-"""How long offsets that nobody vouches for are waited for, which sources do five times a second;
+"""How long offsets that no header covers are waited for (sources send five markers a second);
 longest wait for the topic, while the channel may have something; for where it ends. [s]"""
 ANSWERS = 0.005
 """Longest wait while a repair is under way. [s]"""
