@@ -151,7 +151,7 @@ class ChannelListener:
             return "foreign"
         record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
-            heard.cover(known, [record] if record is not None and known is said.ranges[-1] else [], now)
+            heard.add_known(known, [record] if record is not None and known is said.ranges[-1] else [], now)
         return None
 
 

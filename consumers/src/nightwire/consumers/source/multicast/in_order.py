@@ -88,7 +88,7 @@ class InOrder:
         self._note_heard(max(beat.last, beat.done), now)
         return None
 
-    def cover(self, known: range, messages: Sequence[Message], now: float) -> None:
+    def add_known(self, known: range, messages: Sequence[Message], now: float) -> None:
         """Take note that of the offsets *known* only these *messages* are the channel's.
 
         Args:

@@ -47,7 +47,7 @@ class InProcessListener:
         taken = self._queue.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout)
         for place, messages in groupby(taken, _place):
             if (heard := self.partitions.get(place)) is not None:
-                _vouch(heard, [*messages])
+                _add_known(heard, [*messages])
 
     def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
@@ -61,11 +61,11 @@ def _place(message: Message) -> TopicPartition:
     return str(message.topic()), message.partition() or 0
 
 
-def _vouch(heard: InOrder, messages: Sequence[Message]) -> None:
+def _add_known(heard: InOrder, messages: Sequence[Message]) -> None:
     """Note records of one partition, each run of offsets at once."""
     now, first = time.monotonic(), 0
     offsets = [one.offset() or 0 for one in messages]
     ends = [at for at, (one, two) in enumerate(pairwise(offsets), 1) if two != one + 1]
     for end in (*ends, len(offsets)):
-        heard.cover(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
+        heard.add_known(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
         first = end
