@@ -1,4 +1,4 @@
-"""Coverage of several sources; some of it comes late, twice or never: the channel is whole anyway."""
+"""Headers of several sources; some come late, twice or never: the channel is whole anyway."""
 
 from confluent_kafka import Message
 from hypothesis import given
