@@ -11,7 +11,12 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.multicast.covering import covering
 from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.core.channels import (
-    HEADER, ChannelMapping, ChannelTable, CoverageError, coverage_of, number_of,
+    HEADER,
+    ChannelMapping,
+    ChannelTable,
+    CoverageError,
+    coverage_of,
+    number_of,
 )  # fmt: skip
 from nightwire.core.kafka import TopicPartition, consumer
 from nightwire.schemas.topics import CHANNELS, channel
