@@ -17,7 +17,7 @@ from nightwire.core.channels import (
     CoverageError,
     coverage_of,
     number_of,
-)  # fmt: skip
+)
 from nightwire.core.kafka import TopicPartition, consumer
 from nightwire.schemas.topics import CHANNELS, channel
 
