@@ -8,9 +8,9 @@ from threading import Thread
 from prometheus_client import Counter
 
 from nightwire.core.runtime import free_port
-from nightwire.directory.following import Follower
+from nightwire.directory.ingest import Follower
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve import Gate, Site, application
+from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess, plain_server
 
 LIVE_FILTER = {"version": 1, "survey": "sim", "cap": 20, "live": True}
@@ -20,7 +20,7 @@ LIVE_FILTER = {"version": 1, "survey": "sim", "cap": 20, "live": True}
 def directory_of(view: View, bootstrap: str, access: KafkaAccess | None = None) -> Iterator[str]:
     """Serve *view* as the directory of ``local`` to whom *access* lets in; yield its URL."""
     answered = Counter("answered", "Requests.", ["path", "status"], registry=None)
-    site = Site(view, "local", bootstrap, Gate(access or KafkaAccess({})))
+    site = Site(view, "local", bootstrap, Authorizer(access or KafkaAccess({})))
     port = free_port()
     server = plain_server(application(site, answered), "127.0.0.1", port)
     thread = Thread(target=server.run)
@@ -38,7 +38,7 @@ def directory_of(view: View, bootstrap: str, access: KafkaAccess | None = None) 
 def directory_on(bootstrap: str) -> Iterator[str]:
     """Serve the directory of the Kafka at *bootstrap*, which it follows; yield its URL."""
     view = View()
-    follower = Follower(bootstrap, SiteRows(view, "local", bootstrap), look=0.2)
+    follower = Follower(bootstrap, SiteRows(view, "local", bootstrap), interval=0.2)
     follower.start()
     try:
         assert follower.wait(60)

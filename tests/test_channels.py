@@ -8,7 +8,7 @@ import pytest
 
 from nightwire.core.channels import ChannelMapping
 from nightwire.core.kafka import TopicPartition, Writer, ensure_topics, producer
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.schemas.topics import CHANNELS, settings
 from tests._channels import (
     TOPIC,
@@ -34,7 +34,7 @@ def channel(kafka: str) -> Iterator[str]:
     """Yield the name of a channel of `alerts.sim`, while it is there."""
     make_channel(kafka, TOPIC, "bright", WIDER)
     yield "bright"
-    take_out(kafka, TOPIC, "bright")
+    remove_channel(kafka, TOPIC, "bright")
 
 
 Same = Callable[[Sequence[Member]], bool]
@@ -100,7 +100,7 @@ def test_a_channel_comes_changes_and_goes_while_it_is_read(kafka: str, registry_
         until(lambda: one.reader.way == other.reader.way == "kafka")
         make_channel(kafka, TOPIC, "bright", WHERE)
         until(lambda: by_channel(one, other))
-        take_out(kafka, TOPIC, "bright")
+        remove_channel(kafka, TOPIC, "bright")
         until(lambda: one.reader.way == other.reader.way == "kafka")
     assert same([one])
     assert same([other])
@@ -155,7 +155,7 @@ def test_a_channel_whose_topic_is_not_there_is_none(kafka: str, registry_url: st
         write(range(3_000))
     assert same([one])
     assert one.ways == ["kafka"]
-    take_out(kafka, TOPIC, "nowhere")
+    remove_channel(kafka, TOPIC, "nowhere")
 
 
 def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:

@@ -90,8 +90,8 @@ ORDER = {
     "consumers": ["alert", "formats source", "admin reader", "returns", "cli"],
     "directory": [
         "model",
-        "following",
-        "answers gate page sites",
+        "ingest",
+        "answers authorization page sites",
         "find listing mediator",
         "serve",
         "commands",
@@ -99,9 +99,9 @@ ORDER = {
     "monitoring": ["dashboards exporter", "config", "commands"],
     "multicast": [
         "lite packing positions",
-        "announcing outlet",
-        "mapped planning relay",
-        "derived listening serve",
+        "announcement group_sender",
+        "mapped_senders planning relay",
+        "channel_admin group_monitor serve",
         "status",
         "channel_commands commands",
     ],

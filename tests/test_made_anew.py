@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import admin, ensure_topics
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.schemas.topics import settings
 from tests._channels import TOPIC, WIDER, Load, Member, by_channel, ends, plain, source
 from tests._multicast import by_partition, free_group, relay, write_alerts
@@ -53,7 +53,7 @@ def test_readers_by_channel_lan_and_memory_go_on_as_one_of_kafka_does(
         for one in some:
             until(lambda one=one: newest(one, wanted) == wanted)
             one.leave()
-    take_out(kafka, TOPIC, "bright")
+    remove_channel(kafka, TOPIC, "bright")
     assert "was made anew" in caplog.text
 
 

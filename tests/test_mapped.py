@@ -29,7 +29,7 @@ from nightwire.core.datagrams import (
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.subscriptions import Registrar
 from nightwire.multicast.channel_commands import channel as channel_verb
-from nightwire.multicast.planning import end_of, put
+from nightwire.multicast.planning import offsets_ahead, write_mappings
 from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, settings
 from tests._multicast import (
     Receiver,
@@ -113,8 +113,8 @@ def remapped(kafka: str, channel: ChannelMapping, groups: Sequence[str], every: 
     def move() -> None:
         while not over.wait(every):
             were.append(groups[(len(were) + 1) % len(groups)])
-            since = end_of(kafka, channel.topic, lead=LEAD)
-            put(kafka, [replace(channel, group=were[-1], since=since)])
+            since = offsets_ahead(kafka, channel.topic, lead=LEAD)
+            write_mappings(kafka, [replace(channel, group=were[-1], since=since)])
 
     thread = threading.Thread(target=move)
     thread.start()
@@ -130,7 +130,7 @@ def test_a_channel_moves_every_second_under_load_and_nothing_is_lost_or_doubled(
 ) -> None:
     groups = [free_group() for _ in range(3)]
     channel, count = mapping(topic, "all", groups[0]), 4000
-    put(kafka, [channel])
+    write_mappings(kafka, [channel])
     spy = Spy(groups)
     with running_relay(tmp_path / "log", kafka, topic, "--mapped"):
         readers = [reader_of(kafka, topic, count) for _ in range(2)]
@@ -150,7 +150,7 @@ def test_a_channel_moves_every_second_under_load_and_nothing_is_lost_or_doubled(
     assert len(were) > 4
     assert len({place[0] for place in spy.sent}) == 3
     assert {*spy.sent.values()} == {1}  # each record was sent once, to one group
-    unsent = count - len({place[1:] for place in spy.sent})  # an outlet that Kafka let begin too late
+    unsent = count - len({place[1:] for place in spy.sent})  # a sender that Kafka let begin too late
     assert unsent <= min(one.repaired for one in readers)
 
 
@@ -160,7 +160,7 @@ def test_a_mapped_relay_is_killed_while_its_channel_moves_and_another_takes_over
 ) -> None:
     groups = [free_group() for _ in range(2)]
     channel, count = mapping(topic, "all", groups[0]), 2000
-    put(kafka, [channel])
+    write_mappings(kafka, [channel])
     with running_relay(tmp_path / "one", kafka, topic, "--mapped") as first:
         one = reader_of(kafka, topic, count)
         with (

@@ -20,8 +20,8 @@ from nightwire.core.datagrams import (
     read_channels,
 )
 from nightwire.core.kafka import Writer, ensure_topics, producer
-from nightwire.multicast.derived import make_channel
-from nightwire.multicast.planning import end_of, put
+from nightwire.multicast.channel_admin import make_channel
+from nightwire.multicast.planning import offsets_ahead, write_mappings
 from nightwire.schemas.topics import CHANNELS, multicast, settings
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, read, speaking_as
 from tests._multicast import free_group, relay, running_relay, write_alerts
@@ -88,7 +88,7 @@ def test_a_channel_moves_and_comes_back_with_another_key(site: Guarded, tmp_path
     channel = make_channel(kafka, TOPIC, "all", "TRUE", derived=False, group=here)
 
     def move(to: str) -> None:
-        put(kafka, [replace(channel, group=to, since=end_of(kafka, TOPIC, lead=0.5))])
+        write_mappings(kafka, [replace(channel, group=to, since=offsets_ahead(kafka, TOPIC, lead=0.5))])
 
     def comes_by(group: str) -> bool:
         written.extend(range(len(written), len(written) + 10))

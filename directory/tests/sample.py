@@ -31,7 +31,7 @@ def put(rows: SiteRows, kind: str, name: str, at: int = NOW, **more: Any) -> Non
     """Note an entry; a process has a heartbeat."""
     beat = {"instance": "1", "interval": 2.0 if kind == "process" else 0.0, "ended": False}
     found = entry(kind, name, **({"owner": "", "survey": "", "topic": "", "endpoints": {}} | beat | more))
-    rows.put({**found, "endpoints": json.dumps(found["endpoints"])}, at)
+    rows.put_entry({**found, "endpoints": json.dumps(found["endpoints"])}, at)
 
 
 def fill(view: View) -> SiteRows:

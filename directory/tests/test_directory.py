@@ -11,7 +11,7 @@ from nightwire.core.presence import registered
 from nightwire.core.subscriptions import Registrar
 from nightwire.directory import find
 from nightwire.directory.commands import directory
-from nightwire.directory.following import MAX_RECORD, load
+from nightwire.directory.ingest import MAX_RECORD, load
 from nightwire.directory.model import SiteRows, View
 from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings
 

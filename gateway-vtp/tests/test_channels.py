@@ -8,7 +8,7 @@ import pytest
 from nightwire.consumers import AlertReader
 from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.schemas.topics import VOEVENTS
 from tests._channels import ends, identity
 from tests._multicast import Receiver, by_partition
@@ -46,7 +46,7 @@ def test_a_reader_with_a_condition_gets_by_a_channel_what_it_gets_without(
     reader.wanted = len(sent) // 2 + 1
     send_two()
     reader.join(60)
-    take_out(kafka, VOEVENTS, "seen")
+    remove_channel(kafka, VOEVENTS, "seen")
     with AlertReader(VOEVENTS, start="beginning", follow=False, channel=False, **how) as plain:
         wanted = [one for one in plain if one.offset >= begin[one.topic, one.partition]]
     assert {one.alert["ivorn"] for one in wanted} == {*sent[::2]}

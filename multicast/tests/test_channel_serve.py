@@ -12,7 +12,7 @@ import pytest
 from nightwire.core.channels import ChannelMapping
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.subscriptions import Registrar
-from nightwire.multicast.derived import channels_of
+from nightwire.multicast.channel_admin import channels_of
 from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, settings
 from tests._multicast import write_alerts
 from tests._waiting import until

@@ -1,25 +1,25 @@
 """Where a relay goes on, how it is paced, and which keys sign."""
 
 from nightwire.core.datagrams import Channel
-from nightwire.multicast.announcing import ROTATION, with_keys
-from nightwire.multicast.outlet import BURST, TokenBucket
-from nightwire.multicast.positions import Position, resumed
+from nightwire.multicast.announcement import ROTATION, with_keys
+from nightwire.multicast.group_sender import BURST, TokenBucket
+from nightwire.multicast.positions import Position, resume
 
 CHANNEL = Channel("alerts.sim", "239.1.1.1:5000")
 
 
 def test_a_relay_that_was_never_here_begins_live() -> None:
-    assert resumed(-1001, None, 3, 40, first=77) == (Position(77, 40, 39), 0)
+    assert resume(-1001, None, 3, 40, first=77) == (Position(77, 40, 39), 0)
 
 
 def test_who_takes_over_has_the_next_epoch_and_knows_what_was_sent() -> None:
     left = Position(7, 20, 12)
-    assert resumed(left.next, left.metadata, 0, 40, first=77) == (Position(8, 20, 12), 0)
-    assert resumed(left.next, Position(65535, 20, 12).metadata, 0, 40, first=77)[0].epoch == 0
+    assert resume(left.next, left.metadata, 0, 40, first=77) == (Position(8, 20, 12), 0)
+    assert resume(left.next, Position(65535, 20, 12).metadata, 0, 40, first=77)[0].epoch == 0
 
 
 def test_what_expired_is_counted() -> None:
-    assert resumed(20, Position(7, 20, 19).metadata, 30, 40, first=77) == (Position(8, 30, 19), 10)
+    assert resume(20, Position(7, 20, 19).metadata, 30, 40, first=77) == (Position(8, 30, 19), 10)
 
 
 def test_left_out_records_do_not_move_what_was_sent() -> None:

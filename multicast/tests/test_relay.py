@@ -1,4 +1,4 @@
-"""A relay's batch: what its outlets send, where one begins or ends, and what a low rate leaves."""
+"""A relay's batch: what its senders send, where one begins or ends, and what a low rate leaves."""
 
 import select
 import socket
@@ -25,10 +25,10 @@ from nightwire.core.datagrams import (
 )
 from nightwire.core.kafka import Writer
 from nightwire.core.runtime import free_port
-from nightwire.multicast.outlet import Outlet, Pace
+from nightwire.multicast.group_sender import GroupSender, RateLimiter
 from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import Position
-from nightwire.multicast.relay import AT_ONCE, Relay
+from nightwire.multicast.relay import MAX_BATCH, Relay
 from nightwire.schemas import RegistryAwayError
 
 NOBODY: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
@@ -43,37 +43,39 @@ class Lan:
     """
 
     def __init__(self, exits: ExitStack, rate: float = 1e9) -> None:
-        self._exits, self.pace = exits, Pace(rate)
-        self._ears: dict[int, socket.socket] = {}
-        self.outlets: list[Outlet] = []
+        self._exits, self.rate = exits, RateLimiter(rate)
+        self._receivers: dict[int, socket.socket] = {}
+        self.senders: list[GroupSender] = []
 
-    def outlet(self, *, judge: Judge | None = None, priority: int = 0, since: Sequence[int] = ()) -> Outlet:
+    def sender(
+        self, *, judge: Judge | None = None, priority: int = 0, since: Sequence[int] = ()
+    ) -> GroupSender:
         """Return a new one, which begins at the beginning."""
-        number = len(self.outlets) + 1
+        number = len(self.senders) + 1
         address = parse_group(f"239.255.9.{number}:{free_port()}", "127.0.0.1")
         ear = self._exits.enter_context(open_receiver(address))
         channel = Channel("t", address.name, condition=f"condition {number}" if judge else "")
-        one = Outlet(Packer(channel, 1472), address, self.pace, 0, judge, priority, since)
+        one = GroupSender(Packer(channel, 1472), address, self.rate, 0, judge, priority, since)
         self._exits.callback(one.close)
         one.begin(0, Position(1, 0, -1))
-        self._ears[id(one)] = ear
-        self.outlets.append(one)
+        self._receivers[id(one)] = ear
+        self.senders.append(one)
         return one
 
     def relay(self, messages: Sequence[Message], beat_at: float = float("inf")) -> Relay:
         """Return a relay of partition 0 that has sent *messages*; *beat_at* it has a heartbeat."""
         client = Consumer({**NOBODY, "group.id": "g"})
-        one = Relay(client, "t", self.outlets, self.pace, Writer(Producer(NOBODY)), "relay.t")
-        one.positions[0], one._beat_at = Position(1, 0, -1), beat_at
-        one._relay_up_to_edges(messages, threading.Event())
+        one = Relay(client, "t", self.senders, self.rate, Writer(Producer(NOBODY)), "relay.t")
+        one.positions[0], one._heartbeat_at = Position(1, 0, -1), beat_at
+        one._relay_by_boundaries(messages, threading.Event())
         return one
 
-    def heard(self, one: Outlet, patience: float = 0.2) -> Iterator[tuple[str, Sequence[int]]]:
-        """Yield the records that an outlet has sent, and its heartbeats: last and done.
+    def heard(self, one: GroupSender, patience: float = 0.2) -> Iterator[tuple[str, Sequence[int]]]:
+        """Yield the records that a sender has sent, and its heartbeats: last and done.
 
         It ends after *patience* without one. [s]
         """
-        ear = self._ears[id(one)]
+        ear = self._receivers[id(one)]
         while select.select([ear], [], [], patience)[0]:
             found = decode(ear.recv(1 << 16))
             if found.kind == HEARTBEAT:
@@ -102,7 +104,7 @@ def divisible(by: int) -> Callable[[Sequence[bytes | None]], list[bool]]:
 
 def test_each_outlet_gets_what_is_its_own_from_one_pass(exits: ExitStack) -> None:
     lan = Lan(exits)
-    every, fourth = lan.outlet(), lan.outlet(judge=divisible(4))
+    every, fourth = lan.sender(), lan.sender(judge=divisible(4))
     one = lan.relay(records(10))
     assert [*lan.heard(every)] == [("after -1", [*range(10)])]
     assert [*lan.heard(fourth)] == [("after -1", [0, 4, 8])]
@@ -112,7 +114,7 @@ def test_each_outlet_gets_what_is_its_own_from_one_pass(exits: ExitStack) -> Non
 def test_where_one_ends_and_another_begins_both_tell_before_anything_is_sent(exits: ExitStack) -> None:
     """The old one's readers know that 4 was its last, and that there is none up to 5."""
     lan = Lan(exits)
-    old, new = lan.outlet(judge=divisible(4)), lan.outlet(judge=divisible(2), since=(6,))
+    old, new = lan.sender(judge=divisible(4)), lan.sender(judge=divisible(2), since=(6,))
     old.until = (6,)
     lan.relay(records(10))
     assert [*lan.heard(old)] == [("after -1", [0, 4]), ("beat", (4, 5))]
@@ -121,24 +123,24 @@ def test_where_one_ends_and_another_begins_both_tell_before_anything_is_sent(exi
 
 def test_while_the_rate_is_short_the_lower_priority_is_left_to_kafka(exits: ExitStack) -> None:
     lan = Lan(exits, rate=20_000.0)
-    urgent, other = lan.outlet(priority=1), lan.outlet()
-    lan.pace.waited = True
-    one = lan.relay(records(AT_ONCE))
+    urgent, other = lan.sender(priority=1), lan.sender()
+    lan.rate.waited = True
+    one = lan.relay(records(MAX_BATCH))
     assert [*lan.heard(other)] == []
-    assert sum(len(found) for _, found in lan.heard(urgent)) == AT_ONCE
-    assert (one.shed, other.last[0]) == (AT_ONCE, AT_ONCE - 1)  # so the next heartbeat tells of it
+    assert sum(len(found) for _, found in lan.heard(urgent)) == MAX_BATCH
+    assert (one.shed, other.last[0]) == (MAX_BATCH, MAX_BATCH - 1)  # so the next heartbeat tells of it
 
 
 def test_while_a_batch_is_judged_and_the_registry_is_away_heartbeats_go_on(exits: ExitStack) -> None:
     lan, heard = Lan(exits), list[Sequence[int]]()
 
     def judge(values: Sequence[bytes | None]) -> list[bool]:
-        heard.extend(said for _, said in islice(lan.heard(outlet, 10.0), 1))
+        heard.extend(said for _, said in islice(lan.heard(sender, 10.0), 1))
         if len(heard) == 1:
             raise RegistryAwayError("it is away")
         return [True for _ in values]
 
-    outlet = lan.outlet(judge=judge)
+    sender = lan.sender(judge=judge)
     lan.relay(records(10), beat_at=0.0)
     assert heard == [(-1, -1), (-1, -1)]
 
@@ -146,12 +148,12 @@ def test_while_a_batch_is_judged_and_the_registry_is_away_heartbeats_go_on(exits
 def test_what_no_outlet_has_sent_is_not_counted_as_delivered(exits: ExitStack) -> None:
     """Of 128 records 43 are urgent, 64 the other's: 22 are both, 43 neither."""
     lan = Lan(exits, rate=20_000.0)
-    lan.outlet(judge=divisible(3), priority=1)
-    lan.outlet(judge=divisible(2))
-    lan.pace.waited = True
-    one = lan.relay(records(AT_ONCE))
+    lan.sender(judge=divisible(3), priority=1)
+    lan.sender(judge=divisible(2))
+    lan.rate.waited = True
+    one = lan.relay(records(MAX_BATCH))
     one._count_in_accounts()
     (account,) = one._accounts.changed()
-    assert (account.read, account.delivered, account.capped) == (AT_ONCE, 43, 42)
+    assert (account.read, account.delivered, account.capped) == (MAX_BATCH, 43, 42)
     assert account.rejected == {"condition": 43}
     assert not discrepancies([account])

@@ -7,7 +7,7 @@ import pytest
 from nightwire.consumers import AlertReader
 from nightwire.consumers.reader.offers import may_pass
 from nightwire.core.kafka import ensure_topics
-from nightwire.core.subscriptions import Following, Registrar
+from nightwire.core.subscriptions import Registrar, SubscriptionFollower
 from nightwire.schemas.topics import SUBSCRIPTIONS, settings
 from tests._waiting import until
 
@@ -34,8 +34,8 @@ def test_a_reader_is_told_once_that_nothing_will_come(
 ) -> None:
     topic = fresh_topic()
     ensure_topics(kafka, [settings(SUBSCRIPTIONS)])
-    with Registrar(kafka, "filters") as registrar, Following(kafka) as following:
-        assert following.wait_until(registrar.advertise("a", topic, "magnitude > 20").result(10), 10)
+    with Registrar(kafka, "filters") as registrar, SubscriptionFollower(kafka) as follower:
+        assert follower.wait_until(registrar.advertise("a", topic, "magnitude > 20").result(10), 10)
         for condition in ("magnitude > 21", "magnitude < 19"):  # the first is silent
             with AlertReader(topic, bootstrap=kafka, where=condition, announce=True, follow=False) as reader:
                 assert [*reader] == []

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition
 
 from nightwire.consumers import AlertReader, BadRecord
 from nightwire.core.kafka import consumer, ensure_topics
-from nightwire.core.subscriptions import Following
+from nightwire.core.subscriptions import SubscriptionFollower
 from nightwire.schemas.records import VISIT
 from nightwire.schemas.topics import SUBSCRIPTIONS, VISITS, TopicSettings, settings
 from tests._waiting import until
@@ -184,9 +184,9 @@ def test_what_is_read_is_told_to_others_as_long_as_it_is(kafka: str, hundred: st
     ensure_topics(kafka, [settings(SUBSCRIPTIONS)])
 
     def told() -> list[str]:
-        return [one.record["condition"] for one in following.live(hundred)]
+        return [one.record["condition"] for one in follower.live(hundred)]
 
-    with Following(kafka) as following:
+    with SubscriptionFollower(kafka) as follower:
         with AlertReader(
             hundred, where=THIRD, announce=True, bootstrap=kafka, last=1, timeout=WAIT
         ) as reader:

@@ -2,7 +2,7 @@
 
 from confluent_kafka import Message
 
-from nightwire.core.channels import WRITTEN_HERE, ChannelCopies
+from nightwire.core.channels import LOCAL_DELIVERY, ChannelCopies
 
 NOBODY = "127.0.0.1:1"
 MEGABYTE = bytes(1 << 20)
@@ -21,6 +21,6 @@ def test_who_closes_twice_takes_out_no_other_writer() -> None:
         each.start()
     one.close()
     one.close()
-    assert WRITTEN_HERE.writes(NOBODY, "alerts.sim")
+    assert LOCAL_DELIVERY.writes(NOBODY, "alerts.sim")
     other.close()
-    assert not WRITTEN_HERE.writes(NOBODY, "alerts.sim")
+    assert not LOCAL_DELIVERY.writes(NOBODY, "alerts.sim")

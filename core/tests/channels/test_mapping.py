@@ -73,7 +73,7 @@ def test_of_too_many_channels_the_oldest_hold_for_whoever_reads_the_log() -> Non
     names = {one.mapping.name for one in table.of("alerts.sim")}
     assert names == {f"c{number}" for number in range(102)} - {"c7", "c8"}
     assert names == {one.mapping.name for one in other.of()}
-    refused = table.turned_away("alerts.sim")
+    refused = table.refusals("alerts.sim")
     assert {*refused} == {"alerts.sim/c8", *(f"alerts.sim/c{number}" for number in range(102, 300))}
     assert "100 older channels" in refused["alerts.sim/c299"]
-    assert {*table.turned_away()} - {*refused} == {"alerts.ztf/c9"}
+    assert {*table.refusals()} - {*refused} == {"alerts.ztf/c9"}

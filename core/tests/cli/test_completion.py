@@ -51,7 +51,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         rows.put_filter("ann", "bright", LIVE_FILTER, "filter.ann.bright")
         rows.put_filter("me", "faint", LIVE_FILTER, "filter.me.faint")
         rows.set_members([("ann.archive", "alerts.sim", 1, None)])
-        rows.put(entry("broker", "o'hara", **broker) | {"endpoints": "{}"}, 1000)
+        rows.put_entry(entry("broker", "o'hara", **broker) | {"endpoints": "{}"}, 1000)
     with directory_of(view, NOBODY) as url:
         monkeypatch.setenv("NIGHTWIRE_DIRECTORY", url)
         monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", NOBODY)

@@ -17,7 +17,7 @@ from nightwire.core.stack import free_port
 from nightwire.core.tls import site as tls_site
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import View
-from nightwire.directory.serve import Gate, Site, application
+from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
 
 
@@ -56,7 +56,7 @@ def served(
     answered = Counter("answered_total", "Requests.", ["path", "status"], registry=collected)
     access = access or KafkaAccess({**identity(bootstrap), "bootstrap.servers": bootstrap})
     mediator = Mediator(bootstrap, registry, collected, archive)
-    site = Site(view, "here", bootstrap, Gate(access, open=not closed), mediator=mediator)
+    site = Site(view, "here", bootstrap, Authorizer(access, anonymous_writes=not closed), mediator=mediator)
     app, scheme, trust = application(site, answered), "http", dict[str, Any]()
     if tls is None:
         server = plain_server(app, "127.0.0.1", port)

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, TopicPartition
 from nightwire.core.kafka import admin, producer
 from nightwire.core.presence import entry
 from nightwire.core.stack import free_port
-from nightwire.directory.mediator import mediator, pool
+from nightwire.directory.mediator import client_pool, mediator
 from nightwire.schemas import Codec, SchemaRegistry
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.wire import frame
@@ -300,7 +300,7 @@ def test_what_cannot_be_asked_is_refused(here: Any, path: str, status: int, said
 def test_one_user_has_so_many_sessions(
     serving: Any, kafka: str, fresh_topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mediator, "SESSIONS_OF_ONE", 2)
+    monkeypatch.setattr(mediator, "SESSIONS_PER_USER", 2)
     topic = fresh_topic()
     with serving(kafka) as here:
         for _ in range(2):
@@ -320,10 +320,10 @@ def test_a_session_that_nobody_uses_leaves_its_group(
 ) -> None:
     topic, name = fresh_topic(), group()
     fill(kafka, topic, numbers(2))
-    monkeypatch.setattr(pool, "LOOK", 0.05)
+    monkeypatch.setattr(client_pool, "CLEAN_INTERVAL", 0.05)
     answer = get(here, topic, f"group={name}&max=1")
     assert members(kafka, name) == 1
-    monkeypatch.setattr(pool, "IDLE", 0.0)
+    monkeypatch.setattr(client_pool, "IDLE_TIMEOUT", 0.0)
     deadline = time.monotonic() + 60
     while members(kafka, name):
         assert time.monotonic() < deadline

@@ -10,7 +10,7 @@ import pytest
 
 from directory.tests.serve.served import Directory
 from nightwire.core.kafka import Writer, ensure_topics, producer
-from nightwire.core.subscriptions import Following, Registrar, interest
+from nightwire.core.subscriptions import Registrar, SubscriptionFollower, interest
 from nightwire.schemas.records import SUBSCRIPTION
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, settings
@@ -162,14 +162,14 @@ def test_an_owner_says_what_she_wants_under_her_own_name_of_what_she_may_read(
         answer = site.http.put("/subscriptions", content=SUBSCRIPTION.encode(found), auth=login)
         return int(answer.status_code)
 
-    with speaking_as(guarded.keys), Following(guarded.bootstrap) as following:  # the server, too
+    with speaking_as(guarded.keys), SubscriptionFollower(guarded.bootstrap) as follower:  # the server, too
         assert (put(ANN), put(BOB), put(("ann", "a guess"))) == (201, 403, 401)
         assert (put(ANN, "filter.bob.faint"), put(ANN, kind="advertisement")) == (403, 403)
         assert site.http.put("/subscriptions", content=b"nonsense", auth=ANN).status_code == 400
         assert site.http.delete("/subscriptions/bright", auth=BOB).status_code == 204  # his own, so called
-        until(lambda: [one.record["subscriber"] for one in following.live("alerts.sim")] == ["ann"])
+        until(lambda: [one.record["subscriber"] for one in follower.live("alerts.sim")] == ["ann"])
         assert site.http.delete("/subscriptions/bright", auth=ANN).status_code == 204
-        until(lambda: following.live() == [])
+        until(lambda: follower.live() == [])
 
 
 def test_a_reader_that_may_not_write_has_the_directory_say_it(
@@ -179,13 +179,13 @@ def test_a_reader_that_may_not_write_has_the_directory_say_it(
         ensure_topics(guarded.bootstrap, [*map(settings, (DIRECTORY, FILTERS, SUBSCRIPTIONS))])
         directory = Directory(guarded.bootstrap, tmp_path)
         monkeypatch.setenv("NIGHTWIRE_DIRECTORY", f"http://127.0.0.1:{directory.port}")
-        with Following(guarded.bootstrap) as following:
-            assert following.wait(60)
+        with SubscriptionFollower(guarded.bootstrap) as follower:
+            assert follower.wait(60)
             with speaking_as(keys_of(*ANN)), Registrar(guarded.bootstrap) as registrar:
                 registrar.subscribe("bright", "alerts.sim", "magnitude < 19")
-                until(lambda: [one.record["subscriber"] for one in following.live()] == ["ann"])
+                until(lambda: [one.record["subscriber"] for one in follower.live()] == ["ann"])
                 registrar.unsubscribe("bright")
                 registrar.subscribe("faint", "alerts.sim", "magnitude > 19")
-                until(lambda: [one.record["name"] for one in following.live()] == ["faint"])
-            until(lambda: following.live() == [])
+                until(lambda: [one.record["name"] for one in follower.live()] == ["faint"])
+            until(lambda: follower.live() == [])
         directory.stop()

@@ -18,7 +18,7 @@ from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
 from nightwire.core.kafka import admin, consumer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
-from nightwire.directory.mediator.keeping import Keeper
+from nightwire.directory.mediator.owed_log import OwedLog
 from nightwire.schemas.records import OWED as RECORD
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from nightwire.schemas.topics import OWED, TopicSettings, settings
@@ -191,14 +191,14 @@ def test_who_took_a_partition_last_keeps_what_it_is_owed(kafka: str, fresh_topic
     """A directory that was stopped, and goes on, does not write over what is known since."""
     topic, name = fresh_topic(), group()
     ensure_topics(kafka, [settings(OWED)])
-    before, after, block = Keeper(kafka, name, topic), Keeper(kafka, name, topic), ((topic, 0), 0)
-    before.take([0])
-    before.keep({block: b"\4"})
-    assert after.take([0]) == {block: b"\4"}
-    after.keep({block: b"\4\4"})
+    before, after, block = OwedLog(kafka, name, topic), OwedLog(kafka, name, topic), ((topic, 0), 0)
+    before.acquire([0])
+    before.write({block: b"\4"})
+    assert after.acquire([0]) == {block: b"\4"}
+    after.write({block: b"\4\4"})
     with pytest.raises(RefusedError):
-        before.keep({block: None})
-    assert Keeper(kafka, name, topic).take([]) == {block: b"\4\4"}
+        before.write({block: None})
+    assert OwedLog(kafka, name, topic).acquire([]) == {block: b"\4\4"}
 
 
 @pytest.mark.proof
@@ -220,7 +220,7 @@ def test_a_directory_that_was_stopped_for_longer_than_its_session_writes_nothing
     stopped.child.send_signal(signal.SIGCONT)
     answer = stopped.http.get(client.question)
     stopped.stop()
-    assert Keeper(kafka, name, topic).take([]) == {}, answer.text
+    assert OwedLog(kafka, name, topic).acquire([]) == {}, answer.text
     assert sorted(found) == [(0, offset) for offset in range(count)]
 
 

@@ -21,7 +21,7 @@ def put(rows: SiteRows, kind: str, name: str, **more: Any) -> None:
         "interval": 0.0,
         "ended": False,
     } | more
-    rows.put(entry(kind, name, **found) | {"endpoints": "{}"}, 1000)
+    rows.put_entry(entry(kind, name, **found) | {"endpoints": "{}"}, 1000)
 
 
 @pytest.fixture

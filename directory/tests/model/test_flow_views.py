@@ -38,6 +38,6 @@ def test_capabilities_that_are_no_json_hurt_nobody_else(sample_view: View) -> No
     rows = SiteRows(sample_view, "other")
     said = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 2.0, "ended": False}
     with rows.batch():
-        rows.put({**entry("process", "broken", **said), "endpoints": "{}", "capabilities": "{["}, 1)
+        rows.put_entry({**entry("process", "broken", **said), "endpoints": "{}", "capabilities": "{["}, 1)
     assert len(sample_view.query("SELECT * FROM feeds").rows) == 2
     assert sample_view.query("SELECT state FROM processes WHERE name = 'broken'").rows == [("live",)]

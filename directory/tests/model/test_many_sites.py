@@ -20,7 +20,7 @@ def view() -> Iterator[View]:
 
 def put(rows: SiteRows, name: str, at: int = 1_000, **more: Any) -> None:
     with rows.batch():
-        rows.put(entry("broker", name, **SAID | more) | {"endpoints": "{}"}, at)
+        rows.put_entry(entry("broker", name, **SAID | more) | {"endpoints": "{}"}, at)
 
 
 def test_rows_age_by_site_while_nothing_is_heard_of_it(view: View) -> None:
@@ -37,7 +37,7 @@ def test_rows_age_by_site_while_nothing_is_heard_of_it(view: View) -> None:
 
 
 def test_a_site_has_no_more_room_than_it_is_given_and_others_keep_theirs(view: View) -> None:
-    near, far = SiteRows(view, "near"), SiteRows(view, "far", room=1_000)
+    near, far = SiteRows(view, "near"), SiteRows(view, "far", max_bytes=1_000)
     for name in ("a", "b", "c", "d"):
         put(far, name)
     for _again in range(3):
@@ -48,7 +48,7 @@ def test_a_site_has_no_more_room_than_it_is_given_and_others_keep_theirs(view: V
         far.put_filter("ann", "f", {"version": 1, "survey": "", "cap": 1, "live": True}, "filter.ann.f")
     put(near, "e")
     with far.batch():
-        far.take_out("broker", "a")
+        far.delete_entry("broker", "a")
     put(far, "e")
     sql = "SELECT site, group_concat(name) FROM (SELECT site, name FROM peers ORDER BY name) GROUP BY site"
     assert view.query(sql).rows == [("far", "b,c,d,e"), ("near", "e")]
@@ -104,8 +104,8 @@ def test_questions_for_a_few_rows_look_at_a_few_rows_however_many_sites_there_ar
     view: View, sql: str
 ) -> None:
     """By a name, never all of a table; of a name within a kind, never all of that kind."""
-    view._reader.db.set_authorizer(None)
-    plan = [step for *_, step in view._reader.db.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    view._connections.db.set_authorizer(None)
+    plan = [step for *_, step in view._connections.db.execute(f"EXPLAIN QUERY PLAN {sql}")]
     tables = ("SCAN e", "SCAN t", "SCAN m", "SCAN f", "SCAN site_logs")
     assert [step for step in plan if step.startswith(tables)] == []
     if "name = 'x'" in sql:

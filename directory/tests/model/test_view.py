@@ -13,7 +13,7 @@ from nightwire.directory.model import SiteRows, View
 
 def put(rows: SiteRows, at: int, name: str, kind: str = "process", **more: Any) -> None:
     found = {"owner": "", "survey": "", "topic": "", "instance": "1", "interval": 2.0, "ended": False} | more
-    rows.put(entry(kind, name, **found) | {"endpoints": "{}"}, at)
+    rows.put_entry(entry(kind, name, **found) | {"endpoints": "{}"}, at)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_what_does_not_just_read_is_refused(view: View, sql: str) -> None:
 def test_what_runs_for_ever_is_ended(view: View) -> None:
     forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     with pytest.raises(QueryError, match="ran longer"):
-        view.query(forever, longest=0.1)
+        view.query(forever, timeout=0.1)
 
 
 def test_a_join_of_a_million_rows_is_ended(view: View) -> None:
@@ -73,12 +73,12 @@ def test_a_join_of_a_million_rows_is_ended(view: View) -> None:
         "SELECT count(*) FROM n a, n b WHERE a.i + b.i > 0"
     )
     with pytest.raises(QueryError, match="ran longer"):
-        view.query(million, longest=0.2)
+        view.query(million, timeout=0.2)
 
 
 def test_an_answer_has_a_limit_of_rows(view: View) -> None:
     with pytest.raises(QueryError, match="more than 3 rows"):
-        view.query("SELECT * FROM entries", most=3)
+        view.query("SELECT * FROM entries", max_rows=3)
 
 
 def test_answers_come_in_four_forms(view: View) -> None:
@@ -103,7 +103,7 @@ def test_an_interest_is_gone_after_two_refreshes(view: View) -> None:
         ("dead", "gone", "flux > 1"),
         ("late", "late", "flux > 1"),
     ]
-    assert rows.forgettable_interests(10) == [("ann", "dead")]
+    assert rows.expired_interests(10) == [("ann", "dead")]
     with rows.batch():
-        rows.take_out_interest("ann", "dead")
+        rows.delete_interest("ann", "dead")
     assert len(view.query(sql).rows) == 2

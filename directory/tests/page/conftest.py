@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter
 from directory.tests.sample import fill
 from nightwire.core.stack import free_port
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve import Gate, Site, application
+from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess, plain_server
 
 
@@ -29,7 +29,7 @@ def serving(access: KafkaAccess) -> Iterator[Served]:
     view, port = View(), free_port()
     rows = fill(view)
     answered = Counter("answered", "", ["path", "status"], registry=CollectorRegistry())
-    app = application(Site(view, "local", "127.0.0.1:9092", Gate(access)), answered)
+    app = application(Site(view, "local", "127.0.0.1:9092", Authorizer(access)), answered)
     server = plain_server(app, "127.0.0.1", port)
     thread = Thread(target=server.run, daemon=True)
     thread.start()

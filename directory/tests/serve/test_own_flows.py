@@ -8,8 +8,15 @@ import pytest
 from starlette.requests import Request
 
 from nightwire.core.subscriptions import FlowRecord, FlowTable
-from nightwire.directory.gate import Gate
-from nightwire.directory.serve.flows import BURST, MOST_OWN, MOST_OWNERS, Turns, check_own, own_flows
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.serve.flows import (
+    BURST,
+    MAX_FLOWS_PER_OWNER,
+    MAX_OWNED_FLOWS,
+    ChangeLimiter,
+    check_owner,
+    get_flows,
+)
 from nightwire.schemas.records import FLOW
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 
@@ -26,39 +33,39 @@ def table(*said: tuple[str, str, str]) -> FlowTable:
 def test_a_name_stays_with_who_had_it_first() -> None:
     found = table(("a", "x", "ann"), ("b", "x", "bob"), ("b", "", "bob"))
     assert {name: record.made_by for name, (record, _) in found.held.items()} == {"a": "ann"}
-    check_own(found, "ann", "a")
-    check_own(found, "bob", "b")
-    check_own(found, "bob", "new")
+    check_owner(found, "ann", "a")
+    check_owner(found, "bob", "b")
+    check_owner(found, "bob", "new")
     for taken in ("a", "b"):
         with pytest.raises(RefusedError, match="another's"):
-            check_own(found, "eve", taken)
+            check_owner(found, "eve", taken)
     found.apply("b", None, 0, 3)  # the operator let the name go
-    check_own(found, "eve", "b")
+    check_owner(found, "eve", "b")
 
 
 def test_nobody_takes_all_names() -> None:
-    found = table(*((f"a{number}", "x", "ann") for number in range(MOST_OWN)))
-    check_own(found, "ann", "a0")
-    with pytest.raises(RefusedError, match=f"{MOST_OWN} names"):
-        check_own(found, "ann", "one-more")
+    found = table(*((f"a{number}", "x", "ann") for number in range(MAX_FLOWS_PER_OWNER)))
+    check_owner(found, "ann", "a0")
+    with pytest.raises(RefusedError, match=f"{MAX_FLOWS_PER_OWNER} names"):
+        check_owner(found, "ann", "one-more")
 
 
 def test_all_of_them_leave_room_for_operators() -> None:
-    found = table(*((f"a{number}", "x", f"ann{number}") for number in range(MOST_OWNERS)))
-    check_own(found, "ann0", "a0")
+    found = table(*((f"a{number}", "x", f"ann{number}") for number in range(MAX_OWNED_FLOWS)))
+    check_owner(found, "ann0", "a0")
     with pytest.raises(RefusedError, match="the operator"):
-        check_own(found, "bob", "new")
+        check_owner(found, "bob", "new")
 
 
 def test_an_owner_takes_turns_and_nobody_waits_for_another() -> None:
     async def changes() -> list[str]:
-        turns, said = Turns(lambda: 0.0), list[str]()
+        limiter, said = ChangeLimiter(lambda: 0.0), list[str]()
 
         async def change(who: str, name: str) -> None:
-            async with turns.of(who, name):
+            async with limiter.change(who, name):
                 said.append(who)
 
-        async with turns.of("ann", "a"):
+        async with limiter.change("ann", "a"):
             waiting = [asyncio.create_task(change(*one)) for one in (("ann", "b"), ("eve", "a"))]
             await change("bob", "b")
             assert said == ["bob"]
@@ -71,10 +78,10 @@ def test_an_owner_takes_turns_and_nobody_waits_for_another() -> None:
 def test_an_owner_changes_flows_so_often() -> None:
     async def changes() -> None:
         now = [0.0]
-        turns = Turns(lambda: now[0])
+        limiter = ChangeLimiter(lambda: now[0])
 
         async def change(who: str) -> None:
-            async with turns.of(who, "a"):
+            async with limiter.change(who, "a"):
                 pass
 
         for _ in range(int(BURST)):
@@ -89,6 +96,6 @@ def test_an_owner_changes_flows_so_often() -> None:
 
 
 def test_other_machines_do_not_read_secret_addresses_where_nobody_has_a_password() -> None:
-    outside = Gate(KafkaAccess({"bootstrap.servers": "127.0.0.1:1"}), open=False)
+    outside = Authorizer(KafkaAccess({"bootstrap.servers": "127.0.0.1:1"}), anonymous_writes=False)
     with pytest.raises(RefusedError, match="nobody has a password"):
-        asyncio.run(own_flows("127.0.0.1:1", outside, Request({"type": "http", "headers": []})))
+        asyncio.run(get_flows("127.0.0.1:1", outside, Request({"type": "http", "headers": []})))

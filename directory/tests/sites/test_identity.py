@@ -6,7 +6,7 @@ import pytest
 
 from nightwire.core.presence import entry
 from nightwire.directory.sites import (
-    Introduction,
+    ClusterIdentity,
     SiteAddress,
     SiteAddressError,
     SiteRefusedError,
@@ -15,52 +15,52 @@ from nightwire.directory.sites import (
 from nightwire.schemas.records import ENTRY
 
 
-def note(found: Introduction, name: str, appended: int, *, key: str = "", **more: Any) -> None:
+def note(found: ClusterIdentity, name: str, appended: int, *, key: str = "", **more: Any) -> None:
     said = entry("site", name, endpoints={"kafka": f"{name}:9092"}, **more) | {"site": name}
-    found.note(key or f"{name}/site/{name}", ENTRY.encode(said), appended)
+    found.add_record(key or f"{name}/site/{name}", ENTRY.encode(said), appended)
 
 
 def test_a_site_is_called_what_its_own_entry_says() -> None:
-    found = Introduction("X")
+    found = ClusterIdentity("X")
     note(found, "far", 1_000)
     note(found, "other", 2_000, key="far/site/other")
-    found.note("far/process/far", b"", 2_000)
-    assert found.name() == "far"
+    found.add_record("far/process/far", b"", 2_000)
+    assert found.resolve_name() == "far"
     assert found.endpoint("far", "kafka") == "far:9092"
     assert found.endpoint("far", "nothing") == ""
 
 
 def test_of_several_names_the_one_counts_that_is_alive() -> None:
-    found = Introduction("X")
+    found = ClusterIdentity("X")
     note(found, "old", 1_000)
     note(found, "left", 60_000, ended=True)
     note(found, "far", 61_000)
-    assert found.name() == "far"
-    assert found.name("old") == "old", "whoever was bound to it stays, be his directory down"
+    assert found.resolve_name() == "far"
+    assert found.resolve_name("old") == "old", "whoever was bound to it stays, be his directory down"
 
 
 def test_a_name_is_not_taken_where_two_are_alive_unless_it_is_expected() -> None:
-    found = Introduction("X")
+    found = ClusterIdentity("X")
     note(found, "far", 1_000)
     note(found, "forged", 2_000)
     with pytest.raises(SiteRefusedError, match="'far', 'forged'"):
-        found.name()
-    assert found.name("far") == "far"
+        found.resolve_name()
+    assert found.resolve_name("far") == "far"
     with pytest.raises(SiteRefusedError, match="not 'near'"):
-        found.name("near")
+        found.resolve_name("near")
 
 
 def test_a_name_is_forgotten_with_its_entry_and_noise_is_none() -> None:
-    found = Introduction("X")
+    found = ClusterIdentity("X")
     note(found, "far", 1_000)
-    found.note("far/site/far", None, 2_000)
-    found.note("noise/site/noise", b"no record", 2_000)
+    found.add_record("far/site/far", None, 2_000)
+    found.add_record("noise/site/noise", b"no record", 2_000)
     note(found, "another", 2_000, key="noise/site/noise")
     assert found.claims == {}
 
 
 def test_names_of_one_kafka_are_bounded() -> None:
-    found = Introduction("X")
+    found = ClusterIdentity("X")
     for number in range(150):
         note(found, f"far-{number}", 1_000)
     assert len(found.claims) == 100
@@ -88,9 +88,9 @@ def test_rights_come_from_the_environment_and_are_shown_to_nobody() -> None:
     }
     where = SiteAddress.parse("far-away=far.example:9092,[::1]:9093", env)
     assert (where.name, where.address) == ("far-away", "far.example:9092,[::1]:9093")
-    assert where.rights == {"sasl.password": "secret"}
+    assert where.credentials == {"sasl.password": "secret"}
     assert "secret" not in repr(where)
-    assert SiteAddress.parse("far.example:9092", env).rights == {}
+    assert SiteAddress.parse("far.example:9092", env).credentials == {}
 
 
 @pytest.mark.parametrize(

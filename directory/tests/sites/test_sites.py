@@ -20,11 +20,11 @@ from directory.tests.serve.served import Directory
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.presence import Presence, entry, entry_key
 from nightwire.core.stack import Broker, free_port
-from nightwire.directory.following import Follower
-from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses
+from nightwire.directory.ingest import Follower
+from nightwire.directory.ingest.cluster_observer import ClusterObserver, WrongClusterError
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.sites import SiteAddress
-from nightwire.directory.sites.identity import introduce
+from nightwire.directory.sites.identity import identify
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
 from tests._waiting import until
@@ -271,8 +271,8 @@ def test_our_own_rights_are_shown_to_nobody_else(view: View, monkeypatch: pytest
         for variable, value in rights("", "me", "secret").items():
             monkeypatch.setenv(variable, value)
         where = SiteAddress(address)
-        found = introduce(where)
-        assert found.name() == "far"
+        found = identify(where)
+        assert found.resolve_name() == "far"
         follower = Follower(address, SiteRows(view, "far"), client=where.client, cluster=found.cluster)
         follower.start()
         until(lambda: view.query("SELECT 1 FROM peers WHERE kind = 'site'").rows, "its log is read")
@@ -287,6 +287,6 @@ def test_another_kafka_at_the_same_address_is_not_read(view: View) -> None:
         follower.start()
         assert not follower.wait(2.0)
         follower.stop()
-        with pytest.raises(AnotherKafkaError, match="no longer lost"):
-            Witnesses(address, rows, cluster="lost").observe(0.0)
+        with pytest.raises(WrongClusterError, match="no longer lost"):
+            ClusterObserver(address, rows, cluster="lost").observe(0.0)
         assert view.query("SELECT * FROM peers").rows == view.query("SELECT * FROM streams").rows == []

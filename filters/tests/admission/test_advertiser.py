@@ -8,7 +8,7 @@ import pytest
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.core.stack import Broker
-from nightwire.core.subscriptions import Following
+from nightwire.core.subscriptions import SubscriptionFollower
 from nightwire.filters.admission.advertiser import Advertiser
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.service import SubmissionService
@@ -19,9 +19,9 @@ from tests._waiting import until
 pytestmark = pytest.mark.kafka
 
 
-def advertised(following: Following) -> dict[str | None, str]:
+def advertised(follower: SubscriptionFollower) -> dict[str | None, str]:
     """Return the conditions that are advertised, by topics."""
-    live = following.live(kind="advertisement")
+    live = follower.live(kind="advertisement")
     return {one.record["topic"]: one.record["condition"] for one in live}
 
 
@@ -40,15 +40,15 @@ def test_a_filters_condition_is_advertised_from_its_first_day_to_its_last(
         assert accepted, reasons
 
     advertiser = Advertiser(kafka, catalog, Stop())
-    with Following(kafka) as following:
+    with SubscriptionFollower(kafka) as follower:
         ask("submit", "bright", "magnitude < 19")
         ask("submit", "other", "snr > 5", output="broker.ann.made", drop=("cutoutScience",))
         advertiser.update()
-        until(lambda: advertised(following) == {"filter.ann.bright": "magnitude < 19"})
+        until(lambda: advertised(follower) == {"filter.ann.bright": "magnitude < 19"})
         ask("submit", "bright", "magnitude < 18")
         advertiser.update()
-        until(lambda: advertised(following) == {"filter.ann.bright": "magnitude < 18"})
+        until(lambda: advertised(follower) == {"filter.ann.bright": "magnitude < 18"})
         ask("disable", "bright")
         advertiser.update()
-        until(lambda: advertised(following) == {})
+        until(lambda: advertised(follower) == {})
     service.close()

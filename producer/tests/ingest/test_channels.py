@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from nightwire.core.channels import HEADER, MARK, ChannelCopies, vouch_of
+from nightwire.core.channels import HEADER, MARK, ChannelCopies, coverage_of
 from nightwire.core.kafka import headers_of, read_to_end
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.producer.ingest.items import Item, Output
 from nightwire.producer.ingest.sink import TransactionalSink, transactional_producer
 from nightwire.schemas import SIM_ALERT_ID
@@ -41,7 +41,7 @@ def sink(kafka: str) -> Iterator[TransactionalSink]:
     one.open()
     yield one
     copies.close()
-    take_out(kafka, TOPIC, "mirrored")
+    remove_channel(kafka, TOPIC, "mirrored")
 
 
 def test_each_commit_is_vouched_for_with_its_mark_and_nothing_that_was_aborted(
@@ -61,10 +61,10 @@ def test_each_commit_is_vouched_for_with_its_mark_and_nothing_that_was_aborted(
     sink.channels.close()
     said, copied = dict[int, set[int]](), list[int]()
     for message in read_to_end(kafka, [channel(TOPIC, "mirrored")]):
-        vouch = vouch_of(headers_of(message)[HEADER])
+        coverage = coverage_of(headers_of(message)[HEADER])
         known = said.setdefault(message.partition() or 0, set())
-        known.update(offset for one in vouch.ranges for offset in one)
-        if vouch.offset != MARK:
+        known.update(offset for one in coverage.ranges for offset in one)
+        if coverage.offset != MARK:
             copied.append(int(message.key() or b""))
             assert headers_of(message)["survey"] == b"sim"
     assert sorted(copied) == [number for number in range(600) if number % 100 >= 80]

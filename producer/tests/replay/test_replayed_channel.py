@@ -6,7 +6,7 @@ import fastavro
 import pytest
 
 from nightwire.core.kafka import headers_of, read_to_end
-from nightwire.multicast.derived import make_channel, take_out
+from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.producer.cli.run_replay import run_replay
 from nightwire.producer.replay.replay import Pace, Replay
 from nightwire.producer.visits.visit_topic import REPLAY_HEADER
@@ -25,7 +25,7 @@ def test_once_a_replay_knows_its_channels_it_copies_what_meets_their_conditions(
     make_channel(kafka, TOPIC, "replayed", WIDER)
     job = Replay("sim", [tmp_path / "some.avro"], Pace(rate=200.0))
     run_replay(job, (kafka, registry_url), as_json=True)
-    take_out(kafka, TOPIC, "replayed")
+    remove_channel(kafka, TOPIC, "replayed")
     found = [one for one in read_to_end(kafka, [channel(TOPIC, "replayed")]) if one.value()]
     assert all(headers_of(one)[REPLAY_HEADER] for one in found)
     numbers = {SIM.known.decode((one.value() or b"")[5:])["diaSourceId"] - 1 for one in found}

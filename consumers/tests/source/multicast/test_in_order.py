@@ -123,7 +123,7 @@ def test_who_tells_only_of_what_lies_before_is_heard_and_behind() -> None:
     one = InOrder(100)
     one.confirm(0.0)
     one.hear(Beat(0, 2, 4, 9), 1, 1000, SILENCE)
-    one.vouch(range(90, 99), [], SILENCE)
+    one.add_known(range(90, 99), [], SILENCE)
     assert (one.is_silent(SILENCE + 0.1), one.is_behind(SILENCE + 0.1)) == (False, True)
     one.hear(Beat(0, 2, 4, 99), 1, 2000, SILENCE)
     assert not one.is_behind(SILENCE + 0.1)

@@ -1,4 +1,4 @@
-"""Who is there, and alive: SQL over the compacted topic ``directory``."""
+"""The service directory: SQL over the compacted topic ``directory``."""
 
 from nightwire.directory.answers import Answer, SubscribeError
 from nightwire.directory.find import find

@@ -42,7 +42,7 @@ def query(sql: str, bootstrap: str | None, form: str) -> None:
 
     answer = find(sql, bootstrap=bootstrap)
     if form != "table":
-        click.echo(answer.form(form)[1], nl=form == "json")
+        click.echo(answer.encode(form)[1], nl=form == "json")
     elif answer.rows:
         from nightwire.core.cli import Column, Listing, show_tables
 
@@ -76,12 +76,12 @@ def add(
 
     pairs = [text.partition("=")[::2] for text in endpoints]
     try:
-        said = json.loads(capabilities)
+        parsed = json.loads(capabilities)
     except (ValueError, RecursionError) as error:
         raise click.UsageError(f"--capabilities is no JSON: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(parsed, dict):
         raise click.UsageError("--capabilities is no JSON object")
-    add(bootstrap, kind, name, capabilities=said, endpoints=dict(pairs), **more)
+    add(bootstrap, kind, name, capabilities=parsed, endpoints=dict(pairs), **more)
 
 
 @directory.command()
@@ -151,12 +151,12 @@ def serve(watched: tuple[str, ...], sites: tuple[str, ...], **more: Any) -> None
       NIGHTWIRE_ARCHIVE_HTTP=http://127.0.0.1:8085 nightwire directory serve  for slow links
     """
     from nightwire.core.runtime import setup_logging
-    from nightwire.directory.serve.health_watch import Watched
+    from nightwire.directory.serve.health_watch import WatchedProcess
     from nightwire.directory.serve.server import Settings
     from nightwire.directory.serve.server import serve as run
     from nightwire.directory.sites import SiteAddress
 
     setup_logging("nightwire.directory")
-    more["watched"] = [Watched.parse(text) for text in watched]
+    more["watched"] = [WatchedProcess.parse(text) for text in watched]
     more["sites"] = [SiteAddress.parse(text) for text in sites]
     run(Settings(**service_of(more)))

@@ -1,4 +1,4 @@
-"""`find`, one question to the directory, and `export`, what others read of it."""
+"""`find`, a query of the directory, and `export`, a document for other programs."""
 
 import logging
 from collections.abc import Iterator
@@ -15,17 +15,17 @@ log = logging.getLogger("nightwire.directory")
 
 
 def find(sql: str, *, bootstrap: str | None = None) -> Answer:
-    """Return the answer of the directory to *sql*: one SELECT over its views.
+    """Return the directory's answer to *sql*: one SELECT over its views.
 
-    The directory's process answers; where none does, this site's log is read from Kafka, and that
-    nothing is known of other sites then is said as a warning.
+    The directory's process answers; where none does, this site's log is read from Kafka, with a
+    warning that other sites are not known then.
 
     Args:
         sql: Such as ``SELECT name, state FROM processes``.
         bootstrap: Kafka's address; else that of the environment or of the running stack.
 
     Raises:
-        QueryError: The question is refused; the message says why.
+        QueryError: The query is refused; the message says why.
         SiteHttpError: The directory's process refuses.
         NoStackError: There is no Kafka to ask.
         KafkaException: Kafka cannot be reached, or refuses.
@@ -46,13 +46,13 @@ def find(sql: str, *, bootstrap: str | None = None) -> Answer:
     return Answer(rows_of(answer.json()), where)
 
 
-def export(form: str, *, bootstrap: str | None = None) -> bytes:
-    """Return the document *form* of the site, one of `answers.EXPORTS`.
+def export(format: str, *, bootstrap: str | None = None) -> bytes:
+    """Return the document *format* of the site, one of `answers.EXPORTS`.
 
-    The directory's process makes it; where none is known, it is made of the log in Kafka.
+    The directory's process makes it; where none answers, it is made of the log in Kafka.
 
     Args:
-        form: Such as ``asyncapi``.
+        format: Such as ``asyncapi``.
         bootstrap: Kafka's address; else that of the environment or of the running stack.
 
     Raises:
@@ -66,16 +66,16 @@ def export(form: str, *, bootstrap: str | None = None) -> bytes:
 
     where = find_endpoints(bootstrap)
     with suppress(NobodyAnswersError):
-        return ask_directory(where, "GET", f"/export/{form}").content
+        return ask_directory(where, "GET", f"/export/{format}").content
     with log_view(where) as view:
-        return EXPORTS[form][1](view, site_name())
+        return EXPORTS[format][1](view, site_name())
 
 
 @contextmanager
 def log_view(where: "Endpoints") -> Iterator["View"]:
-    """Yield what the directory's log in the Kafka of *where* tells now."""
+    """Yield the view of the directory's log in the Kafka of *where*, as it is now."""
     from nightwire.core.runtime import site_name
-    from nightwire.directory.following import load
+    from nightwire.directory.ingest import load
     from nightwire.directory.model import SiteRows, View
 
     view, registry = View(), where.schema_registry or ""

@@ -59,7 +59,7 @@ def add(topic: str, name: str, condition: str, group: str | None, bootstrap: str
     """
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.multicast.derived import make_channel
+    from nightwire.multicast.channel_admin import make_channel
 
     if not group and (more["full"] or more["priority"]):
         raise click.UsageError("--full and --priority are about a --group")
@@ -76,12 +76,12 @@ def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -
     """Show the channels that there are, of TOPIC or of all, and which are refused."""
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.multicast.derived import channel_table
+    from nightwire.multicast.channel_admin import channel_table
 
     shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition", "refused")
     table = channel_table(enter(find_endpoints(bootstrap).kafka))
     rows = [{name: getattr(one.mapping, name, None) for name in shown} for one in table.of(topic)]
-    for key, why in table.turned_away(topic).items():
+    for key, why in table.refusals(topic).items():
         of_topic, _, name = key.rpartition("/")
         rows.append(dict.fromkeys(shown) | {"topic": of_topic, "name": name, "refused": why})
     _show(rows, shown, wide, as_json)
@@ -95,9 +95,9 @@ def remove(topic: str, name: str, bootstrap: str | None) -> None:
     """Take a channel out; whoever reads it goes on with the topic."""
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.multicast.derived import take_out
+    from nightwire.multicast.channel_admin import remove_channel
 
-    take_out(enter(find_endpoints(bootstrap).kafka), topic, name)
+    remove_channel(enter(find_endpoints(bootstrap).kafka), topic, name)
 
 
 planning = (

@@ -78,7 +78,7 @@ def relay() -> None:
 )
 @click.option(
     "--datagram",
-    "longest",
+    "max_datagram",
     type=click.IntRange(256, 65_507),
     default=MTU_PAYLOAD,
     show_default=True,
@@ -169,11 +169,11 @@ def listen(
     from nightwire.core.datagrams import parse_group
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.multicast.listening import heard, listen_to
+    from nightwire.multicast.group_monitor import monitor, summary
 
     kafka, address = enter(find_endpoints(bootstrap).kafka), parse_group(group, interface)
-    for second in listen_to(address, kafka, topic, options["for"]):
-        click.echo(json.dumps(second) if as_json else heard(second))
+    for second in monitor(address, kafka, topic, options["for"]):
+        click.echo(json.dumps(second) if as_json else summary(second))
 
 
 def _cell(value: Any) -> Any:

@@ -7,20 +7,20 @@ from nightwire.schemas import Codec, DecodeError, SchemaRegistry, derived_schema
 from nightwire.schemas import survey as survey_called
 
 
-class _Form(NamedTuple):
-    written: Codec
-    kept: list[str]
-    made: Codec
+class _LiteCodec(NamedTuple):
+    source: Codec
+    fields: list[str]
+    lite: Codec
     schema_id: int
 
 
 class LiteForm:
-    """Makes alerts lite.
+    """Encodes alerts in their lite form.
 
     Args:
         registry: Knows the schemas of alerts, and gives the derived ones their ids.
         survey: Whose alerts.
-        topic: In which they lie.
+        topic: Of the alerts.
     """
 
     def __init__(self, registry: SchemaRegistry, survey: str, topic: str) -> None:
@@ -28,7 +28,7 @@ class LiteForm:
         stamps = [path.partition(".")[0] for path in about.stamps.values()]
         self._drop = [*stamps, *(one.path for one in about.history)]
         self._registry, self._subject = registry, f"multicast.{topic}-value"
-        self._forms: dict[Any, _Form] = {}
+        self._codecs: dict[Any, _LiteCodec] = {}
 
     def __call__(self, value: bytes) -> bytes | None:
         """Return an alert's value in its lite form; None where it cannot be decoded.
@@ -37,27 +37,27 @@ class LiteForm:
             RegistryAwayError: The registry does not answer.
         """
         try:
-            form, body = self._form(value)
-            return wire.frame(form.schema_id, form.made.encode(form.written.decode(body, form.kept)))
+            codec, body = self._codec_of(value)
+            return wire.frame(codec.schema_id, codec.lite.encode(codec.source.decode(body, codec.fields)))
         except DecodeError:
             return None
 
-    def _form(self, value: bytes) -> tuple[_Form, bytes]:
+    def _codec_of(self, value: bytes) -> tuple[_LiteCodec, bytes]:
         if wire.is_container(value):
             record = next(wire.read_container(value))
             name: Any = json.dumps(record.schema, sort_keys=True)
             body = record.body
         else:
             name, body = wire.unframe(value)
-        if name not in self._forms:
+        if name not in self._codecs:
             known = Codec(json.loads(name)) if isinstance(name, str) else self._registry.codec(name)
-            self._forms[name] = self._made(known)
-        return self._forms[name], body
+            self._codecs[name] = self._lite_codec(known)
+        return self._codecs[name], body
 
-    def _made(self, written: Codec) -> _Form:
-        schema = derived_schema(written.schema, self._drop)
+    def _lite_codec(self, source: Codec) -> _LiteCodec:
+        schema = derived_schema(source.schema, self._drop)
         # what the survey changes is not ours to refuse
         if self._registry.compatibility(self._subject) != "NONE":
             self._registry.set_compatibility("NONE", self._subject)
         number = self._registry.register(self._subject, schema)
-        return _Form(written, kept_fields(written.schema, self._drop), Codec(schema), number)
+        return _LiteCodec(source, kept_fields(source.schema, self._drop), Codec(schema), number)

@@ -1,4 +1,4 @@
-"""From records of a topic to the datagrams that carry them.  Pure."""
+"""Records of a topic packed into datagrams.  Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -27,33 +27,33 @@ from nightwire.core.datagrams import (
 )
 
 BEATS_AT_ONCE = 80
-"""Partitions that one heartbeat tells of."""
+"""Most partitions of one heartbeat."""
 
 
 class Packer:
-    """Makes datagrams.
+    """Packs records of a channel into datagrams.
 
     Args:
-        channel: What they belong to.
-        longest: Longest datagram. [byte]
-        lite: Gives an alert's lite form, None where it has none.
+        channel: The channel.
+        max_datagram: Longest datagram. [byte]
+        lite: Returns an alert's lite form; None where it has none.
     """
 
     def __init__(
-        self, channel: Channel, longest: int, lite: Callable[[bytes], bytes | None] = lambda _value: None
+        self, channel: Channel, max_datagram: int, lite: Callable[[bytes], bytes | None] = lambda _value: None
     ) -> None:
-        self.channel, self._longest, self._lite = channel, longest, lite
+        self.channel, self._max_datagram, self._lite = channel, max_datagram, lite
         self.forms: Counter[str] = Counter()
 
     def entries(self, messages: Sequence[Message], previous: int) -> list[Entry]:
-        """Return how each of *messages* goes: whole where it fits, else lite, or as its place.
+        """Return the entries of *messages*: whole where they fit, else lite, or as pointers.
 
         Args:
             messages: Records of one partition, in order.
-            previous: The offset that was sent before them.
+            previous: The offset sent before them.
 
         Raises:
-            RegistryAwayError: The lite form's schema cannot be had.
+            RegistryAwayError: The registry does not answer for the lite form's schema.
         """
         befores = [previous, *(one.offset() or 0 for one in messages)]
         return [
@@ -64,16 +64,16 @@ class Packer:
     def datagrams(
         self, entries: Sequence[Entry], partition: int, epoch: int, previous: int
     ) -> Iterator[bytes]:
-        """Yield what carries *entries* of a partition: small ones share a datagram.
+        """Yield the datagrams of *entries* of a partition; small ones share a datagram.
 
         Args:
             entries: At least one, in order.
             partition: Its number.
-            epoch: The relay's in it.
-            previous: The offset that was sent before them.
+            epoch: Of the relay.
+            previous: The offset sent before them.
         """
         secret, signed = self.channel.secret, bool(self.channel.keys)
-        for pack in self._packs(entries, room_in(self._longest, signed=signed)):
+        for pack in self._packs(entries, room_in(self._max_datagram, signed=signed)):
             first = pack[0]
             one = Datagram(
                 first.flags, self.channel.number, partition, epoch, first.offset, previous,
@@ -82,12 +82,12 @@ class Packer:
             if len(pack) > 1:
                 yield encode(one._replace(flags=PACKED, body=encode_pack(pack)), secret)
             else:
-                for part in split(one, self._longest, signed=signed):
+                for part in split(one, self._max_datagram, signed=signed):
                     yield encode(part, secret)
             previous = pack[-1].offset
 
     def heartbeats(self, beats: Sequence[Beat], now_ms: int) -> Iterator[bytes]:
-        """Yield the heartbeats that tell of *beats*; without any, one that says the relay lives."""
+        """Yield the heartbeats of *beats*; without any, an empty one."""
         secret = self.channel.secret
         for begin in range(0, max(1, len(beats)), BEATS_AT_ONCE):
             body = encode_beats(beats[begin : begin + BEATS_AT_ONCE])
@@ -96,7 +96,7 @@ class Packer:
 
     @staticmethod
     def _packs(entries: Sequence[Entry], room: int) -> Iterator[Sequence[Entry]]:
-        """Yield *entries*, those together that one datagram can hold."""
+        """Yield *entries* in groups, each of which fits into a datagram."""
         pack, size = list[Entry](), 0
         for one in entries:
             length = ENTRY.size + len(one.body)
@@ -109,21 +109,21 @@ class Packer:
 
     def _entry(self, message: Message, *, gap: bool) -> Entry:
         value, full, signed = message.value(), self.channel.full, bool(self.channel.keys)
-        room = room_in(self._longest, signed=signed, gap=gap)
-        form, found = "whole", _record(message, value)
-        if full and len(found[1]) > room:
-            form, room = "chunked", room_in(self._longest, signed=signed, parts=True)
-        if not full and len(found[1]) > room and value and (lite := self._lite(value)) is not None:
+        room = room_in(self._max_datagram, signed=signed, gap=gap)
+        form, encoded = "whole", _record(message, value)
+        if full and len(encoded[1]) > room:
+            form, room = "chunked", room_in(self._max_datagram, signed=signed, parts=True)
+        if not full and len(encoded[1]) > room and value and (lite := self._lite(value)) is not None:
             flags, body = _record(message, lite)
-            form, found = "lite", (flags | LITE, body)
-        if found[0] & POINTER or len(found[1]) > room:
-            form, found = "pointer", (POINTER, b"")
+            form, encoded = "lite", (flags | LITE, body)
+        if encoded[0] & POINTER or len(encoded[1]) > room:
+            form, encoded = "pointer", (POINTER, b"")
         self.forms[form] += 1
-        return Entry(message.offset() or 0, max(0, message.timestamp()[1]), *found)
+        return Entry(message.offset() or 0, max(0, message.timestamp()[1]), *encoded)
 
 
 def _record(message: Message, value: bytes | None) -> tuple[int, bytes]:
-    """Return flags and body of a record with *value*; its place where datagrams cannot tell it."""
+    """Return flags and body of a record with *value*; a pointer where it cannot be encoded."""
     pairs: Any = message.headers()
     headers = [(name, _bytes(content)) for name, content in pairs] if pairs else ()
     try:

@@ -1,18 +1,18 @@
-"""Where a relay is in a partition, as it is kept beside the offset that it commits.  Pure."""
+"""A relay's position in a partition: committed offset and metadata.  Pure."""
 
 import re
 from typing import NamedTuple
 
 EPOCHS = 1 << 16
-"""Epochs are counted modulo so many."""
-KEPT = re.compile(r"epoch=(\d{1,5}) sent=(-?\d{1,15})")
+"""Modulus of epochs."""
+METADATA = re.compile(r"epoch=(\d{1,5}) sent=(-?\d{1,15})")
 
 
 class Position(NamedTuple):
     """A relay's position in a partition.
 
     Attributes:
-        epoch: Of the relay that has the partition: whoever takes it over has the next one.
+        epoch: Of the relay that has the partition; a takeover increments it.
         next: The next offset to read.
         sent: The last offset that was sent; -1 before the first.
     """
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
     @property
     def metadata(self) -> str:
-        """What is committed beside the offset."""
+        """The metadata committed with the offset."""
         return f"epoch={self.epoch} sent={self.sent}"
 
     def after(self, offset: int, *, was_sent: bool) -> "Position":
@@ -37,27 +37,27 @@ def relay_group(group: str) -> str:
 
 
 def first_epoch(now_ms: int) -> int:
-    """Return the epoch of a group without position: later than those of a group that was forgotten.
+    """Return the epoch of a group without position, later than any before it was deleted.
 
-    Takeovers are rarer than minutes, which these count.
+    It counts minutes: takeovers are rarer.
     """
     return now_ms // 60_000 % EPOCHS
 
 
-def resumed(committed: int, metadata: str | None, low: int, high: int, *, first: int) -> tuple[Position, int]:
-    """Return where a relay goes on that is given a partition, and how many records are gone.
+def resume(committed: int, metadata: str | None, low: int, high: int, *, first: int) -> tuple[Position, int]:
+    """Return the position of a relay that takes a partition, and how many records have expired.
 
-    A relay that was never here begins live.
+    A group without committed offset begins at the end.
 
     Args:
         committed: The group's offset; negative for none.
-        metadata: What was committed beside it.
-        low: The oldest offset that Kafka has.
-        high: The one after the newest.
-        first: The epoch of a relay that was never here.
+        metadata: Committed with it.
+        low: Kafka's oldest offset.
+        high: The offset after the newest.
+        first: The epoch of a group without committed offset.
     """
-    kept = KEPT.fullmatch(metadata or "")
-    epoch = (int(kept[1]) + 1) % EPOCHS if kept else first
+    saved = METADATA.fullmatch(metadata or "")
+    epoch = (int(saved[1]) + 1) % EPOCHS if saved else first
     begin = high if committed < 0 else min(max(committed, low), high)
-    sent = int(kept[2]) if kept else begin - 1
+    sent = int(saved[2]) if saved else begin - 1
     return Position(epoch, begin, min(sent, begin - 1)), max(0, begin - committed) if committed >= 0 else 0

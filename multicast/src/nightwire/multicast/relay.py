@@ -1,8 +1,8 @@
-"""A relay at work: records of a topic become datagrams; its group keeps where it is.
+"""The relay: a topic's records become datagrams; its consumer group keeps the positions.
 
-One pass over the topic serves all outlets.  Relays of one group share the partitions, and take over
-those of one that dies.  Each partition has an epoch, which is counted on by whoever takes it over,
-so that receivers leave out the old one.
+One pass over the topic serves all senders.  Relays of one group share the partitions, and take over
+those of one that dies.  Each partition has an epoch, which a takeover increments, so that receivers
+ignore the old relay.
 """
 
 import logging
@@ -20,27 +20,27 @@ from nightwire.core.accounting import OffsetAccounts, write_account
 from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Entry
 from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
 from nightwire.core.runtime import Stop, now_ms
-from nightwire.multicast.outlet import NEVER, Outlet, Pace
-from nightwire.multicast.positions import EPOCHS, Position, first_epoch, resumed
+from nightwire.multicast.group_sender import NEVER, GroupSender, RateLimiter
+from nightwire.multicast.positions import EPOCHS, Position, first_epoch, resume
 from nightwire.schemas import RegistryAwayError
 
 log = logging.getLogger("nightwire.relay")
 
 Answer = TypeVar("Answer")
-Refresh = Callable[[Mapping[int, Position]], Sequence[Outlet]]
-"""Returns the outlets of now, those of higher priority first."""
-Made = tuple[Outlet, int, Sequence[Entry]]
-"""What an outlet is to send of a partition."""
+Refresh = Callable[[Mapping[int, Position]], Sequence[GroupSender]]
+"""Returns the current senders, those of higher priority first."""
+Prepared = tuple[GroupSender, int, Sequence[Entry]]
+"""A sender, a partition, and its entries to send."""
 
-AT_ONCE = 128
-"""Most records that are taken from Kafka at once."""
+MAX_BATCH = 128
+"""Most records of one poll."""
 COMMIT_INTERVAL = 1.0
 """Time between two commits. [s]"""
 TICK = 0.1
 """Longest wait for a record. [s]"""
-BUSY = 3.0
-"""So long heartbeats go on while a batch is judged or a schema is not to be had; then receivers go
-to Kafka, within 5 s together. [s]"""
+MAX_BUSY = 3.0
+"""How long heartbeats go on while a batch is packed or the registry is away; then receivers go to
+Kafka, within 5 s together. [s]"""
 
 
 class Relay:
@@ -48,28 +48,28 @@ class Relay:
 
     Args:
         consumer: A member of the relay's group.
-        topic: Whose records.
-        outlets: Send them.
-        pace: Of the outlets.
+        topic: Its name.
+        senders: Of the topic's channels.
+        limiter: The senders' own.
         accounts: Writes the accounts.
-        refresh: Asked for the outlets before each batch; None: they stay.
+        refresh: Returns the senders before each batch; None: they stay.
 
     Attributes:
-        shed: Records that outlets of lower priority left to Kafka, while the rate was too low.
+        shed: Records that senders of lower priority left to Kafka, as the rate was short.
     """
 
     def __init__(
-        self, consumer: Consumer, topic: str, outlets: Sequence[Outlet], pace: Pace, accounts: Writer,
-        stage: str, refresh: Refresh | None = None,
+        self, consumer: Consumer, topic: str, senders: Sequence[GroupSender], limiter: RateLimiter,
+        accounts: Writer, stage: str, refresh: Refresh | None = None,
     ) -> None:  # fmt: skip
-        self._consumer, self._topic, self.outlets, self._pace = consumer, topic, outlets, pace
+        self._consumer, self._topic, self.senders, self._limiter = consumer, topic, senders, limiter
         self._writer, self._accounts, self._refresh = accounts, OffsetAccounts(stage), refresh
         self.positions: dict[int, Position] = {}
         self.sent = self.left_out = self.expired = self.shed = 0
-        self._beat_at = self._commit_at = 0.0
+        self._heartbeat_at = self._commit_at = 0.0
         self._counts: dict[int, Counter[str]] = {}  # since the accounts were written
         self._failure: KafkaException | DeliveryError | None = None
-        self._packing = ThreadPoolExecutor(1, "packing")
+        self._packer_thread = ThreadPoolExecutor(1, "packing")
 
     def run(self, stop: Stop, on_tick: Callable[[], None] = lambda: None) -> None:
         """Send until *stop*; then commit, and leave the group.
@@ -88,35 +88,35 @@ class Relay:
         try:
             while not stop.is_set():
                 if self._refresh is not None:
-                    self.outlets = self._refresh(self.positions)
-                self._relay_up_to_edges(self._taken(), stop)
-                self._beat_if_due()
+                    self.senders = self._refresh(self.positions)
+                self._relay_by_boundaries(self._poll(), stop)
+                self._heartbeat_if_due()
                 if time.monotonic() - self._commit_at >= COMMIT_INTERVAL:
                     self._commit(wait=False)
                     on_tick()
         finally:
-            self._packing.shutdown(wait=False)
+            self._packer_thread.shutdown(wait=False)
             self._commit(wait=True)
             self._consumer.close()
 
-    def _taken(self) -> list[Message]:
+    def _poll(self) -> list[Message]:
         first = self._consumer.poll(TICK)
         if self._failure is not None:
             raise self._failure
-        every = [first, *self._consumer.consume(AT_ONCE - 1, 0)] if first is not None else []
+        every = [first, *self._consumer.consume(MAX_BATCH - 1, 0)] if first is not None else []
         for message in every:
             if (error := message.error()) is not None:
-                self._go_on_after(message, error)
+                self._handle_error(message, error)
         return [one for one in every if one.error() is None and one.partition() in self.positions]
 
-    def _go_on_after(self, message: Message, error: KafkaError) -> None:
+    def _handle_error(self, message: Message, error: KafkaError) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             self._resume_at_oldest(message.partition() or 0)
         elif error.code() not in TRANSIENT_ERRORS or error.fatal():
             raise KafkaException(error)
 
     def _resume_at_oldest(self, number: int) -> None:
-        """Go on with the oldest record there is; where the topic was made anew, as a new sender."""
+        """Go on at the oldest record; in a topic that was made anew, with a new epoch."""
         low, position = watermarks(self._consumer, self._topic, number).low, self.positions[number]
         if low < position.next:
             log.warning("%s[%d] was made anew: from offset %d", self._topic, number, low)
@@ -130,101 +130,100 @@ class Relay:
 
     def _begin(self, number: int, position: Position) -> None:
         self.positions[number] = position
-        for outlet in self.outlets:
-            outlet.begin(number, position)
+        for sender in self.senders:
+            sender.begin(number, position)
         self._accounts.begin((self._topic, number), position.next)
 
-    def _relay_up_to_edges(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send *messages*; where an outlet begins or ends among them, all tell of it before."""
-        edges = {number: self._edge(number, one.next) for number, one in self.positions.items()}
-        near, far = list[Message](), list[Message]()
+    def _relay_by_boundaries(self, messages: Sequence[Message], stop: Stop) -> None:
+        """Send *messages*; where a sender begins or ends among them, with heartbeats there."""
+        boundaries = {number: self._next_boundary(number, one.next) for number, one in self.positions.items()}
+        before, after = list[Message](), list[Message]()
         for one in messages:
-            (near if (one.offset() or 0) < edges[one.partition() or 0] else far).append(one)
-        self._relay(near, stop)
-        if far and not stop.is_set():
-            for number in {one.partition() or 0 for one in far}:
-                self.positions[number] = self.positions[number]._replace(next=edges[number])
-            self._beat_at = 0.0
-            self._beat_if_due()
-            self._relay_up_to_edges(far, stop)
+            (before if (one.offset() or 0) < boundaries[one.partition() or 0] else after).append(one)
+        self._relay(before, stop)
+        if after and not stop.is_set():
+            for number in {one.partition() or 0 for one in after}:
+                self.positions[number] = self.positions[number]._replace(next=boundaries[number])
+            self._heartbeat_at = 0.0
+            self._heartbeat_if_due()
+            self._relay_by_boundaries(after, stop)
 
-    def _edge(self, number: int, begin: int) -> int:
-        """Return the next offset from *begin* on at which an outlet begins or ends."""
-        edges = [
-            edge for one in self.outlets for edge in (one.offsets(number).start, one.offsets(number).stop)
-        ]
-        return min((edge for edge in edges if edge > begin), default=NEVER)
+    def _next_boundary(self, number: int, begin: int) -> int:
+        """Return the next offset after *begin* at which a sender begins or ends."""
+        spans = [one.offsets(number) for one in self.senders]
+        boundaries = [*(one.start for one in spans), *(one.stop for one in spans)]
+        return min((one for one in boundaries if one > begin), default=NEVER)
 
     def _relay(self, messages: Sequence[Message], stop: Stop) -> None:
-        """Send what outlets carry of *messages*; after *stop* it is sent by whoever comes next."""
+        """Send *messages* by their senders; after *stop* the partition's next relay does."""
         parts: dict[int, list[Message]] = {}
         for message in messages:
             number = message.partition() or 0
             if (message.offset() or 0) >= self.positions[number].next:
                 parts.setdefault(number, []).append(message)
-        if not parts or (made := self._patiently(lambda: self._made(parts), stop)) is None:
+        if not parts or (prepared := self._await_registry(lambda: self._prepare(parts), stop)) is None:
             return
-        sent = self._send(made, short=len(messages) >= AT_ONCE // 2 and self._pace.waited)
-        for number, taken in parts.items():
-            carried, known = _offsets(made, number), _offsets(sent, number)
-            last = taken[-1].offset() or 0
+        sent = self._send(prepared, short=len(messages) >= MAX_BATCH // 2 and self._limiter.waited)
+        for number, records in parts.items():
+            carried, known = _offsets(prepared, number), _offsets(sent, number)
+            last = records[-1].offset() or 0
             self.positions[number] = self.positions[number].after(last, was_sent=last in carried)
-            self._count(number, len(known), len(taken) - len(carried), len(carried - known))
+            self._count(number, len(known), len(records) - len(carried), len(carried - known))
 
-    def _made(self, parts: Mapping[int, Sequence[Message]]) -> list[Made]:
-        """Return what each outlet has to send; each condition is judged once.
+    def _prepare(self, parts: Mapping[int, Sequence[Message]]) -> list[Prepared]:
+        """Return the entries of each sender and partition; each condition is evaluated once.
 
         Raises:
-            RegistryAwayError: A schema cannot be had just now.
+            RegistryAwayError: The schema registry does not answer.
         """
         every = [one for messages in parts.values() for one in messages]
         verdicts: dict[str, set[tuple[int | None, int | None]]] = {}
-        found = list[Made]()
-        for outlet in self.outlets:
-            condition = outlet.packer.channel.condition
-            if outlet.judge is not None and condition not in verdicts:
-                carried = outlet.judge([one.value() for one in every])
+        found = list[Prepared]()
+        for sender in self.senders:
+            condition = sender.packer.channel.condition
+            if sender.judge is not None and condition not in verdicts:
+                carried = sender.judge([one.value() for one in every])
                 verdicts[condition] = {
                     (one.partition(), one.offset()) for one, yes in zip(every, carried, strict=True) if yes
                 }
             for number, messages in parts.items():
-                offsets, passed = outlet.offsets(number), verdicts.get(condition)
+                offsets, passed = sender.offsets(number), verdicts.get(condition)
                 chosen = [
                     one
                     for one in messages
                     if one.offset() in offsets and (passed is None or (number, one.offset()) in passed)
                 ]
                 if chosen:
-                    found.append((outlet, number, outlet.packer.entries(chosen, outlet.last[number])))
+                    found.append((sender, number, sender.packer.entries(chosen, sender.last[number])))
         return found
 
-    def _send(self, made: Sequence[Made], *, short: bool) -> list[Made]:
-        """Send what is *made*, and return it; if the rate is *short*, without lower priorities."""
-        top = max((outlet.priority for outlet, _, _ in made), default=0)
-        self._pace.waited, sent = False, list[Made]()
-        for outlet, number, entries in made:
-            if short and outlet.priority < top:
-                outlet.last[number] = entries[-1].offset  # the next heartbeat tells of it
+    def _send(self, prepared: Sequence[Prepared], *, short: bool) -> list[Prepared]:
+        """Send *prepared*, and return it; if the rate is *short*, the top priority alone."""
+        top = max((sender.priority for sender, _, _ in prepared), default=0)
+        self._limiter.waited, sent = False, list[Prepared]()
+        for sender, number, entries in prepared:
+            if short and sender.priority < top:
+                sender.last[number] = entries[-1].offset  # the next heartbeat tells of it
                 self.shed += len(entries)
                 continue
-            sent.append((outlet, number, entries))
-            for _ in outlet.send(entries, number, self.positions[number].epoch):
-                self._beat_if_due()
+            sent.append((sender, number, entries))
+            for _ in sender.send(entries, number, self.positions[number].epoch):
+                self._heartbeat_if_due()
         return sent
 
-    def _patiently(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
-        """Return what *work* returns, tried again while the registry is away; None after *stop*."""
+    def _await_registry(self, work: Callable[[], Answer], stop: Stop) -> Answer | None:
+        """Return the result of *work*, retried while the registry is away; None after *stop*."""
         began = time.monotonic()
         while not stop.is_set():
-            answer = self._packing.submit(work)
+            answer = self._packer_thread.submit(work)
             while not stop.is_set() and not wait([answer], TICK).done:
-                self._beat_if_due(began)
+                self._heartbeat_if_due(began)
             try:
                 return answer.result() if answer.done() else None
             except RegistryAwayError as error:
                 log.warning("waiting for the schema registry: %s", error)
             for _ in range(2):
-                self._beat_if_due(began)
+                self._heartbeat_if_due(began)
                 stop.wait(HEARTBEAT_INTERVAL)
         return None
 
@@ -253,16 +252,16 @@ class Relay:
             self.expired += count
             log.error("%s[%d]: %d records expired before they were sent", self._topic, number, count)
 
-    def _beat_if_due(self, busy: float = math.inf) -> None:
-        """Tell receivers where all are, but not after `BUSY` since work began that was *busy*."""
-        if (now := time.monotonic()) < self._beat_at or now - busy > BUSY:
+    def _heartbeat_if_due(self, busy: float = math.inf) -> None:
+        """Send heartbeats if due, but not later than `MAX_BUSY` after *busy*. [s, monotonic]"""
+        if (now := time.monotonic()) < self._heartbeat_at or now - busy > MAX_BUSY:
             return
-        self._beat_at = now + HEARTBEAT_INTERVAL
-        for outlet in self.outlets:
-            outlet.beat(self.positions, now_ms())
+        self._heartbeat_at = now + HEARTBEAT_INTERVAL
+        for sender in self.senders:
+            sender.heartbeat(self.positions, now_ms())
 
     def _commit(self, *, wait: bool) -> None:
-        """Write the accounts, then commit where each partition is."""
+        """Write the accounts, then commit the positions."""
         self._commit_at = time.monotonic()
         places = [
             TopicPartitionOffset(self._topic, number, one.next, self._known(number).metadata)
@@ -280,25 +279,25 @@ class Relay:
             log.warning("position not committed: %s", error.args[0].str())
 
     def _known(self, number: int) -> Position:
-        """Return the position of a partition, as whoever comes next has to take it.
+        """Return the position to commit for a partition.
 
-        Of outlets that come and go it is not known what was sent last: all that was looked at.
+        With changing senders the last offset sent is unknown: the last one read stands for it.
         """
         one = self.positions[number]
-        sent = self.outlets[0].last[number] if self._refresh is None else one.next - 1
+        sent = self.senders[0].last[number] if self._refresh is None else one.next - 1
         return one._replace(sent=sent)
 
-    def _on_assign(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
+    def _on_assign(self, consumer: Consumer, assigned: list[TopicPartitionOffset]) -> None:
         try:
-            self._take_over(consumer, given)
+            self._take_over(consumer, assigned)
         except (KafkaException, DeliveryError) as error:  # raised by the next look at Kafka
             self._failure = error
 
-    def _take_over(self, consumer: Consumer, given: list[TopicPartitionOffset]) -> None:
-        for at in consumer.committed(given, timeout=30) if given else ():
+    def _take_over(self, consumer: Consumer, assigned: list[TopicPartitionOffset]) -> None:
+        for at in consumer.committed(assigned, timeout=30) if assigned else ():
             held = watermarks(consumer, at.topic, at.partition)
-            position, gone = resumed(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
-            self._count_expired(at.partition, gone)
+            position, expired = resume(at.offset, at.metadata, *held, first=first_epoch(now_ms()))
+            self._count_expired(at.partition, expired)
             self._begin(at.partition, position)
             log.info(
                 "%s[%d]: from offset %d, epoch %d", at.topic, at.partition, position.next, position.epoch
@@ -306,24 +305,24 @@ class Relay:
         consumer.incremental_assign(
             [
                 TopicPartitionOffset(one.topic, one.partition, self.positions[one.partition].next)
-                for one in given
+                for one in assigned
             ]
         )
         self._commit(wait=True)  # the epoch is ours, should this process die now
 
-    def _on_revoke(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
+    def _on_revoke(self, _consumer: Consumer, revoked: list[TopicPartitionOffset]) -> None:
         self._commit(wait=True)
-        self._forget(taken)
+        self._drop(revoked)
 
-    def _on_lost(self, _consumer: Consumer, taken: list[TopicPartitionOffset]) -> None:
+    def _on_lost(self, _consumer: Consumer, revoked: list[TopicPartitionOffset]) -> None:
         log.warning("the group has given up this relay for a while")
-        self._forget(taken)
+        self._drop(revoked)
 
-    def _forget(self, taken: list[TopicPartitionOffset]) -> None:
-        for one in taken:
+    def _drop(self, revoked: list[TopicPartitionOffset]) -> None:
+        for one in revoked:
             self.positions.pop(one.partition, None)
             self._counts.pop(one.partition, None)
 
 
-def _offsets(made: Sequence[Made], number: int) -> set[int]:
-    return {entry.offset for _, of, entries in made if of == number for entry in entries}
+def _offsets(prepared: Sequence[Prepared], number: int) -> set[int]:
+    return {entry.offset for _, of, entries in prepared if of == number for entry in entries}

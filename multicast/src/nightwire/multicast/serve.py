@@ -1,4 +1,4 @@
-"""`nightwire relay serve`, once its options are read."""
+"""`nightwire relay serve`: the relay is built, registered and run."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -25,22 +25,22 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import Endpoints, MetricsPage, now_ms, setup_logging, stopping
-from nightwire.multicast.announcing import ROTATION, announced
+from nightwire.multicast.announcement import ROTATION, announce_channel
+from nightwire.multicast.group_sender import GroupSender, RateLimiter
 from nightwire.multicast.lite import LiteForm
-from nightwire.multicast.mapped import MappedOutlets
-from nightwire.multicast.outlet import Outlet, Pace
+from nightwire.multicast.mapped_senders import MappedSenders
 from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import relay_group
-from nightwire.multicast.relay import AT_ONCE, Relay
+from nightwire.multicast.relay import MAX_BATCH, Relay
 from nightwire.schemas import AlertDecoder, MendableError, SchemaRegistry, surveys
 from nightwire.schemas.topics import CHANNELS, VOEVENTS, named_survey, settings
 
 log = logging.getLogger("nightwire.relay")
 
-PATIENCE = 10.0
-"""Longest wait for what channels there are. [s]"""
+TIMEOUT = 10.0
+"""Longest wait for the end of the topic `channels`. [s]"""
 SESSION_TIMEOUT = 6_000
-"""After a crash, how long until another relay takes over. [ms]  Kafka's brokers allow no less."""
+"""Time after a crash until another relay takes over. [ms]  Kafka's brokers allow no less."""
 GAUGES = {
     "nightwire_relay_sent_records": "Records that were sent.",
     "nightwire_relay_left_out_records": "Records that the channel's condition left out.",
@@ -54,23 +54,23 @@ GAUGES = {
 
 
 class RelayError(MendableError):
-    """A relay cannot begin; the message says what to do."""
+    """A relay cannot start; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class RelaySettings:
-    """What a relay was asked for.
+    """The options of a relay.
 
     Attributes:
-        topic: What it sends.
-        address: Where to; None: as the topic's channels are mapped.
+        topic: Its name.
+        address: The multicast group; None: those of the topic's mapped channels.
         condition: SQL that chooses among the alerts; empty for all.
         full: Whether alerts are sent whole.
         rate: Most bytes a second.
-        ttl: How many routers may pass a datagram on, and one.
-        longest: Longest datagram. [byte]
-        endpoints: Where Kafka and the registry are.
-        metrics_port: Port of the page of metrics; 0 for none.
+        ttl: Of the datagrams.
+        max_datagram: Longest datagram. [byte]
+        endpoints: Of Kafka and the registry.
+        metrics_port: Of the metrics page; 0 for none.
         interface: Name or address of the interface, for the groups of channels.
     """
 
@@ -80,14 +80,14 @@ class RelaySettings:
     full: bool
     rate: int
     ttl: int
-    longest: int
+    max_datagram: int
     endpoints: Endpoints
     metrics_port: int
     interface: str | None = None
 
     @property
-    def carried(self) -> str:
-        """What names its consumer group and its account: the multicast group, else the topic."""
+    def identity(self) -> str:
+        """Names its consumer group and account: the multicast group, else the topic."""
         return self.address.name if self.address else self.topic
 
     @property
@@ -97,44 +97,44 @@ class RelaySettings:
         return named if named in (*surveys(), VOEVENTS) else ""
 
 
-def serve(asked: RelaySettings) -> None:
-    """Send until a signal.
+def serve(options: RelaySettings) -> None:
+    """Run a relay until a signal.
 
     Raises:
         RelayError: There is no such topic.
-        FilterError: The condition is none.
-        GroupAddressError: Nothing can be sent to the group.
+        FilterError: The condition is no SQL condition.
+        GroupAddressError: The group cannot be sent to.
         KafkaException: Kafka refuses.
     """
     setup_logging("nightwire.relay")
-    kafka, name = enter(asked.endpoints.kafka), f"relay {asked.carried}"
+    kafka, name = enter(options.endpoints.kafka), f"relay {options.identity}"
     with ExitStack() as exits:
         stop = exits.enter_context(stopping())
-        _check_topic(kafka, asked.topic)
-        gauges = exits.enter_context(_page(asked.metrics_port))
-        about = {"group": asked.carried, "condition": asked.condition, "full": asked.full}
-        ends = metrics_at(asked.metrics_port)
-        exits.enter_context(registered(kafka, name, topic=asked.topic, endpoints=ends, capabilities=about))
-        relay, pace = exits.enter_context(_relay(asked, kafka))
-        relay.run(stop, partial(_tick, relay, pace, gauges, kafka))
+        _check_topic(kafka, options.topic)
+        gauges = exits.enter_context(_metrics_page(options.metrics_port))
+        about = {"group": options.identity, "condition": options.condition, "full": options.full}
+        ends = metrics_at(options.metrics_port)
+        exits.enter_context(registered(kafka, name, topic=options.topic, endpoints=ends, capabilities=about))
+        relay, limiter = exits.enter_context(_relay(options, kafka))
+        relay.run(stop, partial(_tick, relay, limiter, gauges, kafka))
     log.info("left")
 
 
-class Outlets:
-    """Opens outlets of a topic's channels, each made known in Kafka before.
+class SenderFactory:
+    """Opens the senders of a topic's channels, after announcing each in Kafka.
 
     Args:
-        asked: What the relay was asked for.
-        kafka: Where Kafka is.
+        options: The relay's.
+        kafka: Kafka's address.
         registry: Knows the schemas of alerts.
     """
 
-    def __init__(self, asked: RelaySettings, kafka: str, registry: SchemaRegistry) -> None:
-        self._asked, self._kafka, self._decoder = asked, kafka, AlertDecoder(registry)
-        self.pace = Pace(asked.rate)
+    def __init__(self, options: RelaySettings, kafka: str, registry: SchemaRegistry) -> None:
+        self._options, self._kafka, self._decoder = options, kafka, AlertDecoder(registry)
+        self.limiter = RateLimiter(options.rate)
         self._lite: dict[str, Any] = {}
-        if asked.survey in surveys() and registry.url is not None:  # several channels may carry an alert
-            self._lite["lite"] = lru_cache(AT_ONCE)(LiteForm(registry, asked.survey, asked.topic))
+        if options.survey in surveys() and registry.url is not None:  # several channels may carry an alert
+            self._lite["lite"] = lru_cache(MAX_BATCH)(LiteForm(registry, options.survey, options.topic))
 
     def open(
         self,
@@ -144,60 +144,60 @@ class Outlets:
         full: bool,
         priority: int = 0,
         since: Sequence[int] = (),
-    ) -> Outlet:
-        """Return an outlet.
+    ) -> GroupSender:
+        """Return a sender.
 
         Raises:
-            ChannelTakenError: A relay that is at work carries something else on that group.
-            FilterError: The condition is none.
-            GroupAddressError: Nothing can be sent to the group.
+            GroupInUseError: A running relay carries another channel on that group.
+            FilterError: The condition is no SQL condition.
+            GroupAddressError: The group cannot be sent to.
             DeliveryError: Kafka did not take it.
             KafkaException: Kafka cannot be reached.
         """
-        asked = self._asked
-        judge = channel_judge(condition, asked.survey, self._decoder) if condition else None
-        wanted = Channel(asked.topic, address.name, condition, asked.survey, full)
+        options = self._options
+        judge = channel_judge(condition, options.survey, self._decoder) if condition else None
+        wanted = Channel(options.topic, address.name, condition, options.survey, full)
         lite = {} if full else self._lite
-        packer = Packer(announced(self._kafka, wanted, now_ms()), asked.longest, **lite)
+        packer = Packer(announce_channel(self._kafka, wanted, now_ms()), options.max_datagram, **lite)
         signed = "signed" if packer.channel.keys else "unsigned"
-        log.info("%s to %s, %s", asked.topic, address.name, signed)
-        return Outlet(packer, address, self.pace, asked.ttl, judge, priority, since)
+        log.info("%s to %s, %s", options.topic, address.name, signed)
+        return GroupSender(packer, address, self.limiter, options.ttl, judge, priority, since)
 
-    def of(self, mapping: ChannelMapping) -> Outlet:
-        """Return the outlet of a channel with a group; errors as of `open`."""
-        address = parse_group(str(mapping.group), self._asked.interface)
+    def open_mapped(self, mapping: ChannelMapping) -> GroupSender:
+        """Return the sender of a mapped channel; errors as of `open`."""
+        address = parse_group(str(mapping.group), self._options.interface)
         how: Any = {"full": mapping.full, "priority": mapping.priority, "since": mapping.since}
         return self.open(address, mapping.chooses, **how)
 
 
 @contextmanager
-def _relay(asked: RelaySettings, kafka: str) -> Iterator[tuple[Relay, Pace]]:
-    """Yield a relay, whose channels are known in Kafka."""
+def _relay(options: RelaySettings, kafka: str) -> Iterator[tuple[Relay, RateLimiter]]:
+    """Yield a relay, whose channels are announced."""
     with ExitStack() as exits:
         registry = SchemaRegistry(
-            asked.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
+            options.endpoints.schema_registry, cluster_id=partial(cluster_id, kafka), login=login(kafka)
         )
         exits.enter_context(registry)
-        outlets = Outlets(asked, kafka, registry)
-        first, refresh = list[Outlet](), None
-        if asked.address is None:
+        senders = SenderFactory(options, kafka, registry)
+        fixed, refresh = list[GroupSender](), None
+        if options.address is None:
             ensure_topics(kafka, [settings(CHANNELS)])
             follower = exits.enter_context(ChannelFollower(kafka))
-            follower.wait(PATIENCE)
-            mapped = MappedOutlets(partial(follower.of, asked.topic), outlets.of)
+            follower.wait(TIMEOUT)
+            mapped = MappedSenders(partial(follower.of, options.topic), senders.open_mapped)
             exits.callback(mapped.close)
             refresh = mapped.refresh
         else:
-            first = [outlets.open(asked.address, asked.condition, full=asked.full)]
-            exits.callback(first[0].close)
+            fixed = [senders.open(options.address, options.condition, full=options.full)]
+            exits.callback(fixed[0].close)
         client = consumer(
             kafka,
-            group=relay_group(asked.carried),
+            group=relay_group(options.identity),
             session_timeout_ms=SESSION_TIMEOUT,
             partition_assignment_strategy="cooperative-sticky",
         )
-        accounts, stage = Writer(producer(kafka)), f"relay.{asked.carried}"
-        yield Relay(client, asked.topic, first, outlets.pace, accounts, stage, refresh), outlets.pace
+        accounts, stage = Writer(producer(kafka)), f"relay.{options.identity}"
+        yield Relay(client, options.topic, fixed, senders.limiter, accounts, stage, refresh), senders.limiter
 
 
 def _check_topic(kafka: str, topic: str) -> None:
@@ -213,7 +213,7 @@ def _check_topic(kafka: str, topic: str) -> None:
 
 
 @contextmanager
-def _page(port: int) -> Iterator[dict[str, Gauge]]:
+def _metrics_page(port: int) -> Iterator[dict[str, Gauge]]:
     registry = CollectorRegistry()
     gauges = {name: Gauge(name, text, registry=registry) for name, text in GAUGES.items()}
     page = MetricsPage(registry, port=port)
@@ -225,13 +225,13 @@ def _page(port: int) -> Iterator[dict[str, Gauge]]:
         page.stop()
 
 
-def _tick(relay: Relay, pace: Pace, gauges: dict[str, Gauge], kafka: str) -> None:
-    """Show what was done; sign with a new key where the old one has served."""
-    sent = (pace.counts[name] for name in ("datagrams", "bytes", "failed"))
+def _tick(relay: Relay, limiter: RateLimiter, gauges: dict[str, Gauge], kafka: str) -> None:
+    """Update the gauges; announce channels with new keys if `ROTATION` has passed."""
+    sent = (limiter.counts[name] for name in ("datagrams", "bytes", "failed"))
     counts = (relay.sent, relay.left_out, relay.expired, *sent, len(relay.positions), relay.shed)
     for gauge, count in zip(gauges.values(), counts, strict=True):
         gauge.set(count)
-    for packer in (outlet.packer for outlet in relay.outlets):
+    for packer in (sender.packer for sender in relay.senders):
         if packer.channel.keys and now_ms() - packer.channel.rotated > ROTATION:
             with suppress(KafkaException, DeliveryError):  # tried again in a second
-                packer.channel = announced(kafka, packer.channel, now_ms())
+                packer.channel = announce_channel(kafka, packer.channel, now_ms())

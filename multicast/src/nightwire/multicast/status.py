@@ -1,4 +1,4 @@
-"""How far the relays of a topic are, as Kafka tells."""
+"""The progress of a topic's relays, by their committed offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.datagrams import Channel, read_channels
 from nightwire.core.kafka import consumer, watermarks
-from nightwire.multicast.derived import channels_of
-from nightwire.multicast.positions import KEPT, relay_group
+from nightwire.multicast.channel_admin import channels_of
+from nightwire.multicast.positions import METADATA, relay_group
 from nightwire.multicast.serve import RelayError
 
 
 @dataclass(frozen=True)
 class Progress:
-    """A partition of a channel.
+    """The progress of a channel in a partition.
 
     Attributes:
         group: ``ADDRESS:PORT``.
         partition: Its number.
-        epoch: Of the relay that had it last.
-        sent: The last offset that was sent when it last committed.
-        behind: Records that it had not looked at by then.
+        epoch: Of its last relay.
+        sent: The last offset sent, by the last commit.
+        behind: Records after the committed offset.
         full: Whether alerts are sent whole.
         signed: Whether datagrams are signed.
         condition: SQL that chooses among the records; empty for all.
@@ -38,10 +38,10 @@ class Progress:
 
 
 def progress_of(bootstrap: str, topic: str) -> list[Progress]:
-    """Return how far each channel of *topic* is in each partition.
+    """Return the progress of each channel of *topic* in each partition.
 
     Raises:
-        RelayError: The topic is no more.
+        RelayError: The topic was deleted.
         KafkaException: Kafka cannot be reached.
     """
     channels = read_channels(bootstrap, topic)
@@ -62,8 +62,9 @@ def _rows(bootstrap: str, channel: Channel, carried: str) -> Iterator[Progress]:
         numbers = sorted(known[channel.topic].partitions)
         asked = [TopicPartitionOffset(channel.topic, number) for number in numbers]
         for at in client.committed(asked, timeout=10):
-            kept, high = KEPT.fullmatch(at.metadata or ""), watermarks(client, at.topic, at.partition).high
-            epoch, sent = (int(kept[1]), int(kept[2])) if kept else (0, -1)
+            saved = METADATA.fullmatch(at.metadata or "")
+            high = watermarks(client, at.topic, at.partition).high
+            epoch, sent = (int(saved[1]), int(saved[2])) if saved else (0, -1)
             behind = high - at.offset if at.offset >= 0 else 0
             about = channel.full, bool(channel.keys), channel.condition
             yield Progress(channel.group, at.partition, epoch, sent, behind, *about)

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter
 from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.presence import entry
 from nightwire.directory.model import SiteRows, View
-from nightwire.directory.serve import Gate, Site, application
+from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess
 
 BATCH = 10_000
@@ -29,7 +29,7 @@ def fill(view: View, site: str, records: int) -> None:
     for first in range(0, records, BATCH):
         with rows.batch():
             for found in entries(range(first, min(first + BATCH, records))):
-                rows.put(found, 1_000 + first)
+                rows.put_entry(found, 1_000 + first)
 
 
 def entries(numbers: range) -> Iterator[dict[str, object]]:
@@ -48,7 +48,7 @@ def main() -> None:
     door.bind(("127.0.0.1", 0))
     door.listen(2048)
     answered = Counter("answered", "Requests.", ["path", "status"], registry=CollectorRegistry())
-    app = application(Site(view, "site-0", "", Gate(KafkaAccess({}))), answered)
+    app = application(Site(view, "site-0", "", Authorizer(KafkaAccess({}))), answered)
     emit({"port": door.getsockname()[1]})
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, backlog=2048))
     server.run(sockets=[door])

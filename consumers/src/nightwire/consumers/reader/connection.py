@@ -37,7 +37,7 @@ from nightwire.consumers.source import (
     membership,
     survey_in,
 )
-from nightwire.core.channels import WRITTEN_HERE
+from nightwire.core.channels import LOCAL_DELIVERY
 from nightwire.core.kafka import RecordFetcher, cluster_id, consumer, enter, login, properties
 from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import Endpoints
@@ -213,7 +213,7 @@ def _listener_of(request: ReadRequest) -> AnyListener | None:
         return Listener(plan.multicast, ends.kafka, plan.topics)
     past = plan.since is not None and plan.group is None and ends.archive is not None
     live = plan.follow and plan.visit is None and plan.choose is None and not past
-    if live and plan.topics and all(WRITTEN_HERE.writes(ends.kafka, topic) for topic in plan.topics):
+    if live and plan.topics and all(LOCAL_DELIVERY.writes(ends.kafka, topic) for topic in plan.topics):
         return InProcessListener(ends.kafka, plan.topics)
     if request.where is None or not (request.channel and live):
         return None

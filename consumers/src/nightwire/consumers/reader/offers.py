@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterable, Sequence
 
 from nightwire.consumers.alert import ALERTS
-from nightwire.core.subscriptions import Following
+from nightwire.core.subscriptions import SubscriptionFollower
 from nightwire.schemas import surveys
 
 log = logging.getLogger("nightwire.consumers")
@@ -47,11 +47,11 @@ def tell_of_offers(bootstrap: str, topics: Sequence[str], condition: str, of_sur
 
 
 def _tell(bootstrap: str, topics: Sequence[str], condition: str, of_survey: str | None) -> None:
-    with Following(bootstrap) as following:
-        if not following.wait(PATIENCE):
+    with SubscriptionFollower(bootstrap) as follower:
+        if not follower.wait(PATIENCE):
             return
         for topic in topics:
-            offers = {one.record["condition"] for one in following.live(topic, "advertisement")}
+            offers = {one.record["condition"] for one in follower.live(topic, "advertisement")}
             if not may_pass(condition, offers, of_survey):
                 log.warning(
                     "%s: nothing new will meet this condition, for all that is written there meets: %s",

@@ -1,9 +1,10 @@
-"""Which channels a topic has, and what carries each: said in a compacted topic, and followed."""
+"""The channels of a topic: mappings in a compacted topic, copies by sources, local delivery."""
 
 from typing import TYPE_CHECKING
 
 from nightwire.core.channels.copying import ChannelCopies, OneSchema
-from nightwire.core.channels.in_process import WRITTEN_HERE, Mailbox
+from nightwire.core.channels.coverage import HEADER, MARK, Coverage, CoverageError, coverage_of, number_of
+from nightwire.core.channels.in_process import LOCAL_DELIVERY, RecordQueue
 from nightwire.core.channels.mapping import (
     MAX_CONDITION,
     ChannelMapping,
@@ -11,8 +12,7 @@ from nightwire.core.channels.mapping import (
     channel_of,
     mapping_of,
 )
-from nightwire.core.channels.table import MOST_OF_A_TOPIC, ChannelFollower, ChannelTable, HeldMapping
-from nightwire.core.channels.vouching import HEADER, MARK, Vouch, VouchError, number_of, vouch_of
+from nightwire.core.channels.table import MOST_OF_A_TOPIC, ChannelFollower, ChannelTable, CurrentMapping
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEADER",
+    "LOCAL_DELIVERY",
     "MARK",
     "MAX_CONDITION",
     "MOST_OF_A_TOPIC",
-    "WRITTEN_HERE",
     "ChannelCopies",
     "ChannelFollower",
     "ChannelJudges",
     "ChannelMapping",
     "ChannelTable",
-    "HeldMapping",
-    "Mailbox",
+    "Coverage",
+    "CoverageError",
+    "CurrentMapping",
     "MappingError",
     "OneSchema",
-    "Vouch",
-    "VouchError",
+    "RecordQueue",
     "channel_of",
+    "coverage_of",
     "mapping_of",
     "number_of",
-    "vouch_of",
 ]
 
 __getattr__ = on_demand(__name__, {"ChannelJudges": "judging"})  # it needs NumPy

@@ -1,4 +1,4 @@
-"""What this process itself writes, handed to its own readers once Kafka has acknowledged it."""
+"""Local delivery: acknowledged records of this process's writers, to its own readers."""
 
 import threading
 from collections import deque
@@ -8,95 +8,95 @@ from confluent_kafka import Message
 
 from nightwire.core.kafka import Headers
 
-MOST_WAITING = 64 << 20
-"""Most that waits for a reader; what is beyond he reads from Kafka. [byte]"""
+MAX_WAITING = 64 << 20
+"""Most that waits for a reader; the rest comes from Kafka. [byte]"""
 
 RECORD, HEADER = 400, 200
-"""What a record, and one of its headers, takes beside its content. [byte]"""
+"""Memory of a record, and of a header, beside its content. [byte]"""
 
-Place = tuple[str, str]
+TopicKey = tuple[str, str]
 """A Kafka's address, and a topic."""
 
 
 def size_of(message: Message, headers: Headers) -> int:
-    """Return what a record takes while it waits; confluent-kafka leaves *headers* out. [byte]"""
+    """Return the memory of a record; confluent-kafka leaves *headers* out of it. [byte]"""
     size = RECORD + len(message) + len(message.key() or b"")
     return size + sum(HEADER + len(name) + len(value or b"") for name, value in headers) if headers else size
 
 
-class Mailbox:
-    """Acknowledged records that wait for one reader; filled by any threads, emptied by one."""
+class RecordQueue:
+    """A queue of acknowledged records for one reader; filled by any threads, emptied by one."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Message, int]] = deque()
-        self._put, self._taken = 0, 0  # [byte]
-        self._some, self._called = threading.Event(), False
+        self._put, self._out = 0, 0  # [byte]
+        self._filled, self._signalled = threading.Event(), False
 
     def put(self, message: Message, size: int) -> None:
         """Add *message*, if there is room for its *size*. [byte]"""
-        if self._put - self._taken + size <= MOST_WAITING:
+        if self._put - self._out + size <= MAX_WAITING:
             self._put += size
             self._waiting.append((message, size))
-            if not self._called:
-                self._called = True
-                self._some.set()
+            if not self._signalled:
+                self._signalled = True
+                self._filled.set()
 
     def take(self, most: int, timeout: float) -> list[Message]:
         """Return at most *most* records that are there, or that come first within *timeout*. [s]"""
-        if not self._waiting and not self._some.wait(timeout):
+        if not self._waiting and not self._filled.wait(timeout):
             return []
-        self._some.clear()
-        self._called = False  # only now: whoever puts something from here on calls again
+        self._filled.clear()
+        self._signalled = False  # only now: a later `put` signals again
         taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
-        self._taken += sum(size for _, size in taken)
+        self._out += sum(size for _, size in taken)
         return [message for message, _ in taken]
 
 
-class WrittenHere:
-    """Which topics this process writes, and its readers of these."""
+class LocalDelivery:
+    """The topics that this process writes, and its readers' queues."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._writers: dict[Place, int] = {}
-        self._mailboxes: dict[Place, tuple[Mailbox, ...]] = {}
+        self._writers: dict[TopicKey, int] = {}
+        self._queues: dict[TopicKey, tuple[RecordQueue, ...]] = {}
 
     def writes(self, bootstrap: str, topic: str) -> bool:
-        """Return whether there is a writer of *topic* here."""
+        """Return whether this process has a writer of *topic*."""
         return self._writers.get((bootstrap, topic), 0) > 0
 
-    def begin(self, bootstrap: str, topic: str) -> None:
-        """Note a writer."""
+    def add_writer(self, bootstrap: str, topic: str) -> None:
+        """Count a writer."""
         with self._lock:
             self._writers[bootstrap, topic] = self._writers.get((bootstrap, topic), 0) + 1
 
-    def end(self, bootstrap: str, topic: str) -> None:
-        """Note that a writer is gone."""
+    def remove_writer(self, bootstrap: str, topic: str) -> None:
+        """Count a writer less."""
         with self._lock:
             self._writers[bootstrap, topic] -= 1
 
-    def listen(self, bootstrap: str, topics: Sequence[str], mailbox: Mailbox) -> None:
-        """Put what is written to *topics* into *mailbox*, too."""
+    def attach(self, bootstrap: str, topics: Sequence[str], queue: RecordQueue) -> None:
+        """Put records that are written to *topics* into *queue*, too."""
         with self._lock:
             for topic in topics:
-                self._mailboxes[bootstrap, topic] = (*self._mailboxes.get((bootstrap, topic), ()), mailbox)
+                self._queues[bootstrap, topic] = (*self._queues.get((bootstrap, topic), ()), queue)
 
-    def leave(self, mailbox: Mailbox) -> None:
-        """Put nothing into *mailbox* any more."""
+    def detach(self, queue: RecordQueue) -> None:
+        """Put no more records into *queue*."""
         with self._lock:
-            for place, known in self._mailboxes.items():
-                self._mailboxes[place] = tuple(one for one in known if one is not mailbox)
+            for topic_key, known in self._queues.items():
+                self._queues[topic_key] = tuple(one for one in known if one is not queue)
 
-    def deliver(self, place: Place, message: Message, headers: Headers) -> None:
-        """Hand on *message*, which Kafka has acknowledged; confluent-kafka leaves *headers* out."""
+    def deliver(self, topic_key: TopicKey, message: Message, headers: Headers) -> None:
+        """Put *message*, which is acknowledged, into the queues, with its *headers*."""
         size = size_of(message, headers)
         if headers:
             message.set_headers([*headers])
-        for mailbox in self._mailboxes.get(place, ()):
-            mailbox.put(message, size)
+        for queue in self._queues.get(topic_key, ()):
+            queue.put(message, size)
 
-    def heard(self, place: Place) -> bool:
-        """Return whether somebody reads *place* here."""
-        return bool(self._mailboxes.get(place))
+    def has_readers(self, topic_key: TopicKey) -> bool:
+        """Return whether *topic_key* has a reader in this process."""
+        return bool(self._queues.get(topic_key))
 
 
-WRITTEN_HERE = WrittenHere()
+LOCAL_DELIVERY = LocalDelivery()

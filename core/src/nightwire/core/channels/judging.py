@@ -1,4 +1,4 @@
-"""Which records of a topic belong to which of its channels, judged on the records' bytes."""
+"""The evaluation of a topic's channels' conditions on the bytes of its records."""
 
 import logging
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from nightwire.schemas import AlertDecoder, AlertTable, MendableError, RegistryA
 log = logging.getLogger("nightwire.channels")
 
 HEAD = wire.HEADER.size
-"""So many bytes are the same in values of one schema."""
+"""Length of the header that values of one schema share. [byte]"""
 
 
 class ChannelJudges:
     """The conditions of a topic's channels.
 
-    They are judged together, as columns, on the fields that they read alone: the source knows that
-    it writes alerts of its survey.  Where that cannot be, each is judged as readers do.
+    They are evaluated together, vectorised, decoding only the fields that they read, as a source
+    writes alerts of its survey alone.  Where that fails, each is evaluated as readers do.
 
     Args:
         mappings: The channels.
@@ -26,8 +26,8 @@ class ChannelJudges:
         registry: Knows the schemas.
 
     Attributes:
-        mappings: Those whose condition can be judged.
-        refused: Why others cannot, by their keys.
+        mappings: Those whose condition compiles.
+        refused: The reasons for the others, by their keys.
     """
 
     def __init__(self, mappings: Sequence[ChannelMapping], of_survey: str, registry: Any) -> None:
@@ -48,7 +48,7 @@ class ChannelJudges:
         """Return for each channel the indices of those of *values* that are its own.
 
         Raises:
-            RegistryAwayError: A schema cannot be had just now.
+            RegistryAwayError: The schema registry does not answer.
         """
         head = values[0][:HEAD] if values else b""
         if self._paths and not wire.is_container(head) and all(one[:HEAD] == head for one in values):

@@ -1,4 +1,4 @@
-"""A channel of a topic and what carries it, as a record of `channels`.  Pure."""
+"""The mapping of a topic's channel to its carriers, a record of `channels`.  Pure."""
 
 import re
 from collections.abc import Mapping
@@ -11,36 +11,36 @@ from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import NAME
 
 MAX_CONDITION = 4 << 10
-"""Longest condition, which every source judges. [byte]"""
+"""Longest condition, which every source evaluates. [byte]"""
 MAX_RECORD = MAX_CONDITION + (32 << 10)
-"""Longest record that is looked at. [byte]"""
+"""Longest record that is decoded. [byte]"""
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-"""A name that Kafka takes."""
+"""A valid topic name."""
 
 
 class MappingError(MendableError):
-    """A channel cannot be; the message says why."""
+    """A mapping is malformed; the message says why."""
 
 
 @dataclass(frozen=True)
 class ChannelMapping:
-    """A channel: the events of a topic that meet one condition, and what carries them.
+    """A channel: the events of a topic that meet one condition, and their carriers.
 
     Attributes:
-        topic: Whose events.
+        topic: Of the events.
         name: Its name, unique in its topic.
-        condition: Which events, as SQL has it behind WHERE; TRUE for all.
+        condition: SQL, as after WHERE; TRUE for all.
         made_by: Who made it.
-        made: When, by his clock.
+        made: When, by the maker's clock.
         derived: Whether sources copy its events to a topic of its own.
         group: ``ADDRESS:PORT`` of its multicast group; None where it has none.
         full: Whether the group carries alerts whole, not in their lite form.
         priority: Channels of a higher one are sent first.
-        since: By partition of the topic, the offset from which it holds as it is.
+        since: By partition of the topic, the first offset for which the mapping holds.
         automatic: Whether the planner made it, and may change it and take it out.
 
     Raises:
-        MappingError: It cannot be.
+        MappingError: It is malformed.
     """
 
     topic: str
@@ -86,7 +86,7 @@ class ChannelMapping:
         return f"{self.topic}/{self.name}"
 
     def begins(self, partition: int) -> int:
-        """Return the offset of *partition* from which it holds as it is."""
+        """Return the first offset of *partition* for which the mapping holds."""
         return self.since[partition] if partition < len(self.since) else 0
 
     def encoded(self) -> bytes:
@@ -95,15 +95,15 @@ class ChannelMapping:
 
 
 def channel_of(mapping: ChannelMapping, survey: str = "") -> Channel:
-    """Return the channel that relays send to the group of *mapping*, but for its keys."""
+    """Return the multicast channel of *mapping*, without keys."""
     return Channel(mapping.topic, str(mapping.group), mapping.chooses, survey, mapping.full)
 
 
 def mapping_of(key: str, value: bytes) -> ChannelMapping:
-    """Return the channel that *value* holds under *key*.
+    """Return the mapping in the record *value* under *key*.
 
     Raises:
-        MappingError: It cannot be, is too long, or belongs under another key.
+        MappingError: It is malformed, too long, or belongs under another key.
         SchemaError: It is no such record.
     """
     if len(value) > MAX_RECORD:

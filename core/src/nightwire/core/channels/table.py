@@ -1,4 +1,4 @@
-"""The channels that there are, as a fold over the records of the topic `channels`, and followed."""
+"""The table of channels, a fold over the topic `channels`, and its follower."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from nightwire.schemas import MendableError
 from nightwire.schemas.topics import CHANNELS
 
 MOST, MOST_OF_A_TOPIC = 10_000, 100
-"""Most channels that are held, and that a topic has: every source judges them, whoever wrote them.
-Of more, those hold whose records are oldest, for everybody alike."""
+"""Most channels in all, and of a topic: every source evaluates them.  Of more, the oldest records
+count."""
 MOST_NAMED, LONGEST_KEY = 1_000, 300
-"""Most records that could not stand there and are told by name; their longest key."""
+"""Most refused records that are kept by key, and the longest key of one."""
 
 
-class HeldMapping(NamedTuple):
-    """A channel as it is now, and the offset in `channels` of the record that says so."""
+class CurrentMapping(NamedTuple):
+    """The current mapping of a channel, and the offset of its record in `channels`."""
 
     mapping: ChannelMapping
     offset: int
@@ -26,18 +26,18 @@ class ChannelTable:
     """The channels of a topic's log, record by record.
 
     Attributes:
-        refused: Records that could not stand here.
+        refused: Malformed records, and those beyond the limits.
         position: Offset after the last record.
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, HeldMapping] = {}  # in the order of their offsets
-        self._wrong: dict[str, str] = {}  # by key, why a record could not stand there
-        self._by_topic: dict[str, list[HeldMapping]] | None = None
+        self._held: dict[str, CurrentMapping] = {}  # in the order of their offsets
+        self._wrong: dict[str, str] = {}  # by key, why a record was refused
+        self._by_topic: dict[str, list[CurrentMapping]] | None = None
         self.refused = self.position = 0
 
     def apply(self, key: str, value: bytes | None, _appended: int, offset: int) -> None:
-        """Note the record at *offset*; None as its *value* is a tombstone."""
+        """Apply the record at *offset*; None as its *value* is a tombstone."""
         self.position, self._by_topic = offset + 1, None
         self._held.pop(key, None)
         self._wrong.pop(key, None)
@@ -52,27 +52,27 @@ class ChannelTable:
             if len(self._wrong) < MOST_NAMED and len(key) <= LONGEST_KEY:
                 self._wrong[key] = str(error)
             return
-        self._held[key] = HeldMapping(mapping, offset)
+        self._held[key] = CurrentMapping(mapping, offset)
 
     def caught_up(self) -> None:
-        """Nothing depends on that: channels have no clock."""
+        """Do nothing: channels have no clock."""
 
     def wait(self, _seconds: float) -> None:
-        """Nothing depends on that: channels have no clock."""
+        """Do nothing: channels have no clock."""
 
-    def of(self, topic: str | None = None) -> list[HeldMapping]:
+    def of(self, topic: str | None = None) -> list[CurrentMapping]:
         """Return the channels of *topic*, or of any: of higher priority first, then by name."""
         found = [one for every in self._of(topic) for one in every[:MOST_OF_A_TOPIC]]
         return sorted(found, key=lambda one: (-one.mapping.priority, one.mapping.key))
 
-    def turned_away(self, topic: str | None = None) -> dict[str, str]:
-        """Return why records are no channels of *topic*, or of any, by their keys."""
+    def refusals(self, topic: str | None = None) -> dict[str, str]:
+        """Return why records of *topic*, or of any, were refused, by their keys."""
         why = f"its topic has {MOST_OF_A_TOPIC} older channels: `nightwire channel remove` makes room"
         beyond = (one for every in self._of(topic) for one in every[MOST_OF_A_TOPIC:])
         wrong = {key: why for key, why in self._wrong.items() if topic in (None, key.rpartition("/")[0])}
         return wrong | {one.mapping.key: why for one in beyond}
 
-    def _of(self, topic: str | None) -> Iterable[Sequence[HeldMapping]]:
+    def _of(self, topic: str | None) -> Iterable[Sequence[CurrentMapping]]:
         if self._by_topic is None:
             self._by_topic = {}
             for one in self._held.values():
@@ -81,7 +81,7 @@ class ChannelTable:
 
 
 class ChannelFollower(TableFollower[ChannelTable]):
-    """Follows which channels there are in the Kafka at *bootstrap*, within a ``with`` block.
+    """Follows the channels in the Kafka at *bootstrap*, within a ``with`` block.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
@@ -90,12 +90,12 @@ class ChannelFollower(TableFollower[ChannelTable]):
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap, CHANNELS, ChannelTable)
 
-    def of(self, topic: str | None = None) -> Sequence[HeldMapping]:
+    def of(self, topic: str | None = None) -> Sequence[CurrentMapping]:
         """Return the channels of *topic*, or of any."""
         with self._changed:
             return self._table.of(topic)
 
-    def turned_away(self, topic: str | None = None) -> Mapping[str, str]:
-        """Return why records are no channels of *topic*, or of any, by their keys."""
+    def refusals(self, topic: str | None = None) -> Mapping[str, str]:
+        """Return why records of *topic*, or of any, were refused, by their keys."""
         with self._changed:
-            return self._table.turned_away(topic)
+            return self._table.refusals(topic)

@@ -1,4 +1,4 @@
-"""Who wants what of which topic: said in a compacted topic, refreshed, and followed."""
+"""Subscriptions, advertisements and flows: records of compacted topics, written and followed."""
 
 from nightwire.core.subscriptions.flow_problems import (
     REPEAT_INTERVAL,
@@ -18,7 +18,7 @@ from nightwire.core.subscriptions.flows import (
     read_names,
     write_flow,
 )
-from nightwire.core.subscriptions.following import Following
+from nightwire.core.subscriptions.follower import SubscriptionFollower
 from nightwire.core.subscriptions.interest import (
     KINDS,
     MAX_CONDITION,
@@ -43,10 +43,10 @@ __all__ = [
     "FlowRecord",
     "FlowTable",
     "Flows",
-    "Following",
     "InterestError",
     "LiveInterest",
     "Registrar",
+    "SubscriptionFollower",
     "SubscriptionTable",
     "append_flow",
     "interest",

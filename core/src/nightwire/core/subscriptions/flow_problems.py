@@ -46,7 +46,7 @@ def reported_problems(bootstrap: str) -> list[FlowProblem]:
     """Return the problems of all flows.
 
     Raises:
-        KafkaException: Kafka does not answer, or keeps them from us.
+        KafkaException: Kafka does not answer, or denies us the topic.
     """
     found: dict[bytes, FlowProblem | None] = {}
     for message in read_to_end(bootstrap, [FLOW_PROBLEMS]):
@@ -61,7 +61,7 @@ def read_problems(bootstrap: str) -> list[FlowProblem]:
     """Return the problems of all flows; where Kafka asks for passwords, of an owner's own.
 
     Raises:
-        FlowDeniedError: Kafka keeps them from us, and no directory is known.
+        FlowDeniedError: Kafka denies us the topic, and no directory answers.
         SiteHttpError: The directory refuses.
     """
     try:

@@ -1,7 +1,7 @@
-"""The flows that there are: records of the compacted topic `flows`, folded, read and written.
+"""The flows of a site: records of the compacted topic `flows`, folded, read and written.
 
-Where Kafka asks for passwords, the topic is the operator's: the directory's process reads and
-writes it for owners, to each his own, since an address that a flow posts to may be a secret.
+Where Kafka has passwords, only operators may read and write the topic; the directory's process does
+it for owners, each for his own flows, since an address that a flow posts to may be a secret.
 """
 
 import getpass
@@ -22,25 +22,25 @@ from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import FLOWS, settings
 
 MOST_NAMES = 1000
-"""Most names that flows have, or had; what is beyond is refused."""
+"""Most names of flows, ended ones among them; more are refused."""
 MAX_RECORD = 1 << 20
-"""Longest record that is looked at. [byte]"""
+"""Longest record that is decoded. [byte]"""
 
 
 class FlowDeniedError(MendableError):
-    """Kafka keeps `flows` from us, and no directory speaks for us."""
+    """Kafka denies us the topic `flows`, and no directory answers."""
 
 
 @dataclass(frozen=True)
 class FlowRecord:
-    """A flow as `flows` has it.
+    """A flow's record.
 
     Attributes:
         name: Its name.
-        text: What it is, in TOML; empty once it has ended, where its name stays its owner's.
-        paused: Whether it reads nothing for now.
-        made_by: Who made it so, whose rights it has.
-        made: When, by his clock.
+        text: Its TOML; empty once it has ended and its name stays its owner's.
+        paused: Whether it is paused.
+        made_by: The owner, whose rights it has.
+        made: When, by the owner's clock.
     """
 
     name: str
@@ -58,9 +58,9 @@ class FlowTable:
     """The flows of the log, record by record.
 
     Attributes:
-        held: The flows.
-        owners: Who made each, and each that has ended and whose queues are not to be another's.
-        refused: Records that could not stand here.
+        held: The flows that have not ended.
+        owners: Of all names, those of ended flows among them: their queues stay their owner's.
+        refused: Malformed records, and those beyond `MOST_NAMES`.
         position: Offset after the last record.
     """
 
@@ -70,7 +70,7 @@ class FlowTable:
         self.refused = self.position = 0
 
     def apply(self, key: str, value: bytes | None, _appended: int, offset: int) -> None:
-        """Note the record at *offset*; None as its *value* is a tombstone."""
+        """Apply the record at *offset*; None as its *value* is a tombstone."""
         self.position = offset + 1
         if value is None:
             self.held.pop(key, None)
@@ -91,24 +91,24 @@ class FlowTable:
             self.held.pop(found.name, None)
 
     def caught_up(self) -> None:
-        """Nothing depends on that: flows have no clock."""
+        """Do nothing: flows have no clock."""
 
     def wait(self, _seconds: float) -> None:
-        """Nothing depends on that: flows have no clock."""
+        """Do nothing: flows have no clock."""
 
 
 def write_flow(bootstrap: str, name: str, text: str | None, *, paused: bool = False) -> int:
-    """Write flow *name*, or that it has ended; return its version, the offset of its record.
+    """Write flow *name*, or its end where *text* is None; return its version: the record's offset.
 
     Raises:
-        FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
-        SiteHttpError: The directory refuses: the flow is another's.
+        FlowDeniedError: Kafka denies us the topic, and no directory answers.
+        SiteHttpError: The directory refuses: the flow is another owner's.
     """
     who = principal(bootstrap) or f"{getpass.getuser()}@{socket.gethostname()}"
     made = FlowRecord(name, text or "", paused, who, datetime.now(UTC))
     value = None if text is None else records.FLOW.encode(asdict(made))
     try:
-        ensure_topics(bootstrap, [settings(FLOWS)])  # whoever may not even see it, may not make it
+        ensure_topics(bootstrap, [settings(FLOWS)])  # denied where we may not see the topic
     except KafkaException as error:
         path = f"/flows/{quote(name, safe='')}"
         return int(
@@ -135,10 +135,10 @@ def append_flow(bootstrap: str, name: str, value: bytes | None) -> int:
 
 
 def read_flows(bootstrap: str) -> Flows:
-    """Return the flows that there are now; where Kafka asks for passwords, an owner's his own.
+    """Return the current flows; for owners, where Kafka has passwords, their own.
 
     Raises:
-        FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
+        FlowDeniedError: Kafka denies us the topic, and no directory answers.
         SiteHttpError: The directory refuses.
     """
     try:
@@ -151,10 +151,10 @@ def read_flows(bootstrap: str) -> Flows:
 
 
 def read_names(bootstrap: str) -> set[str]:
-    """Return the names that flows have, and for who may read `flows` those that ended ones keep.
+    """Return the names of flows; for users who may read `flows`, of ended ones, too.
 
     Raises:
-        FlowDeniedError: Kafka keeps `flows` from us, and no directory is known.
+        FlowDeniedError: Kafka denies us the topic, and no directory answers.
         SiteHttpError: The directory refuses.
     """
     try:
@@ -164,10 +164,10 @@ def read_names(bootstrap: str) -> set[str]:
 
 
 def read_flow_table(bootstrap: str) -> FlowTable:
-    """Return everybody's flows, which few may read.
+    """Return the table of all owners' flows.
 
     Raises:
-        KafkaException: Kafka does not answer, or keeps them from us.
+        KafkaException: Kafka does not answer, or denies us the topic.
     """
     table = FlowTable()
     for message in read_to_end(bootstrap, [FLOWS]):
@@ -179,7 +179,7 @@ def read_flow_table(bootstrap: str) -> FlowTable:
 def ask_for_flows(
     bootstrap: str, error: KafkaException, method: str, path: str, body: bytes | None = None
 ) -> dict[str, Any]:
-    """Return what the directory answers, where *error* is that Kafka keeps `flows` from us."""
+    """Return the directory's answer, where *error* is that Kafka denies us the topic."""
     if error.args[0].code() not in REFUSALS:
         raise error
     try:

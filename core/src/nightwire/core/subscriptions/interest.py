@@ -15,15 +15,15 @@ KINDS = ("subscription", "advertisement")
 MAX_CONDITION = 64 << 10
 """Longest condition. [byte]"""
 MAX_RECORD = MAX_CONDITION + (8 << 10)
-"""Longest record that is looked at. [byte]"""
+"""Longest record that is decoded. [byte]"""
 
 
 class InterestError(MendableError):
-    """A subscription or advertisement cannot be; the message says why."""
+    """A subscription or advertisement is malformed; the message says why."""
 
 
 def subscriber_name(principal: str) -> str:
-    """Return who subscribes: our *principal* in Kafka, else user and machine."""
+    """Return our name as subscriber: our *principal* in Kafka, else user and machine."""
     if principal:
         return principal
     try:
@@ -49,21 +49,21 @@ def interest(
     """Return a record for `records.SUBSCRIPTION`; arguments are its fields.
 
     Raises:
-        InterestError: It cannot be.
+        InterestError: An argument is malformed.
     """
-    said = {"site": site, "subscriber": subscriber, "name": name, "kind": kind, "topic": topic}
-    more = {"condition": condition or "TRUE", "channel": channel, "instance": instance}
+    names = {"site": site, "subscriber": subscriber, "name": name, "kind": kind, "topic": topic}
+    terms = {"condition": condition or "TRUE", "channel": channel, "instance": instance}
     times = {"made": datetime.now(UTC), "interval": interval, "expires": expires}
-    found = said | more | times
+    found = names | terms | times
     check_interest(found)
     return found
 
 
 def check_interest(found: Mapping[str, Any]) -> None:
-    """Do nothing where *found* can stand in the topic.
+    """Check the fields of the interest *found*.
 
     Raises:
-        InterestError: It cannot.
+        InterestError: One is malformed.
     """
     if why := wrong_name(found, KINDS, ("site", "subscriber", "name", "topic")):
         raise InterestError(why)
@@ -83,10 +83,10 @@ def interest_key(found: Mapping[str, Any]) -> str:
 
 
 def interest_of(key: str, value: bytes) -> dict[str, Any]:
-    """Return the interest that *value* holds under *key*.
+    """Return the interest in the record *value* under *key*.
 
     Raises:
-        InterestError: It cannot be, is too long, or belongs under another key.
+        InterestError: It is malformed, too long, or belongs under another key.
         SchemaError: It is no such record.
     """
     if len(value) > MAX_RECORD:

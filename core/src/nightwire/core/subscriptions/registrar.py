@@ -1,9 +1,9 @@
-"""A process says what it wants of topics, keeps saying it, and takes it back at the end.
+"""The registrar of a process's interests: written, refreshed, and withdrawn at the end.
 
-Nobody waits for Kafka.  Kafka's rights end at topics, so where it asks for passwords it lets nobody
-write the topic but the site's processes; the directory's process does it for others, each under his
-own name.  Where that cannot be either, it is said once: whoever reads judges by itself what it
-gets, so that nothing but speed depends on what is said here.
+Calls do not wait for Kafka.  Kafka's rights are by topic, so where it has passwords only the site's
+processes may write `subscriptions`; the directory's process writes for others, each under his own
+name.  Where that fails too, it is logged once: readers evaluate their conditions themselves, so
+nothing but speed depends on a registration.
 """
 
 import logging
@@ -28,44 +28,43 @@ from nightwire.schemas.topics import SUBSCRIPTIONS
 
 log = logging.getLogger("nightwire.subscriptions")
 
-GOODBYE = 1.0
-"""Longest wait at the end for Kafka to take what was taken back. [s]"""
-PATIENCE = 5.0
+CLOSE_TIMEOUT = 1.0
+"""Longest wait at the end for Kafka to take withdrawals. [s]"""
+DIRECTORY_TIMEOUT = 5.0
 """Longest wait for the directory's process. [s]"""
 TICK = 0.1
-"""Time between two looks at what Kafka answered. [s]"""
-WHILE_FULL = 5.0
+"""Time between two polls of Kafka's answers. [s]"""
+QUEUE_TIMEOUT = 5.0
 """Longest wait for room in the client's queue. [s]"""
 
 Effect = Future[int]
-"""The offset in `subscriptions` from which something holds; KafkaException where Kafka did not take
-it from us."""
+"""The offset of the record in `subscriptions`; KafkaException where Kafka did not take it."""
 
 
 class Registrar:
-    """Says to the Kafka at *bootstrap* what this process wants, and what it offers.
+    """Registers this process's subscriptions and advertisements in the Kafka at *bootstrap*.
 
-    It is used within a ``with`` block, or from `start` to `close`, when all is taken back.
+    It is used within a ``with`` block, or from `start` to `close`, which withdraws them.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
-        subscriber: Who says so; by default our name in Kafka, else user and machine.
-        interval: Time between two refreshes; whoever is silent for two is taken for dead. [s]
+        subscriber: By default our name in Kafka, else user and machine.
+        interval: Time between two refreshes; after two missed ones an interest is dead. [s]
 
     Attributes:
-        instance: This run, as records name it.
+        instance: The id of this run in records.
     """
 
     def __init__(self, bootstrap: str, subscriber: str | None = None, *, interval: float = REFRESH) -> None:
         self._site = find_endpoints(bootstrap)
-        self._who = subscriber or subscriber_name(principal(bootstrap))
+        self._subscriber = subscriber or subscriber_name(principal(bootstrap))
         self.instance, self._interval = uuid.uuid4().hex, interval
-        self._held: dict[str, bytes] = {}  # records by their keys
-        self._lock, self._leave, self._refused = threading.Lock(), threading.Event(), False
-        self._told, self._changed = False, threading.Event()
-        self._elsewhere = set[str]()  # keys of what the directory's process wrote
+        self._records: dict[str, bytes] = {}  # by their keys
+        self._lock, self._stopping, self._denied = threading.Lock(), threading.Event(), False
+        self._warned, self._changed = False, threading.Event()
+        self._in_directory = set[str]()  # keys that the directory's process wrote
         self._client = producer(bootstrap, linger_ms=5, delivery_timeout_ms=10_000)
-        self._thread = threading.Thread(target=self._keep_saying, name="subscriptions", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="subscriptions", daemon=True)
 
     def subscribe(
         self,
@@ -76,62 +75,62 @@ class Registrar:
         channel: str | None = None,
         expires: datetime | None = None,
     ) -> Effect:
-        """Say that events of *topic* are wanted on which *condition* holds.
+        """Subscribe to the events of *topic* for which *condition* holds.
 
         Args:
-            name: Unique among this subscriber's; what it was said of before no longer holds.
-            topic: Whose events.
+            name: Unique among this subscriber's; an earlier interest of the name is replaced.
+            topic: Of the events.
             condition: In SQL; TRUE for all.
-            channel: The channel by which they are wanted; None where that does not matter.
+            channel: The preferred channel; None for any.
             expires: When it ends by itself.
 
         Raises:
-            InterestError: That cannot be.
+            InterestError: An argument is malformed.
         """
-        return self._say(name, topic, condition, kind="subscription", channel=channel, expires=expires)
+        return self._register(name, topic, condition, kind="subscription", channel=channel, expires=expires)
 
     def advertise(
         self, name: str, topic: str, condition: str = "TRUE", *, expires: datetime | None = None
     ) -> Effect:
-        """Say that what is written to *topic* meets *condition*; see `subscribe`."""
-        return self._say(name, topic, condition, kind="advertisement", expires=expires)
+        """Advertise that all events of *topic* meet *condition*; see `subscribe`."""
+        return self._register(name, topic, condition, kind="advertisement", expires=expires)
 
-    def _say(self, name: str, topic: str, condition: str, **more: Any) -> Effect:
-        who = (site_name(), self._who, name, topic, condition)
-        found = interest(*who, instance=self.instance, interval=self._interval, **more)
+    def _register(self, name: str, topic: str, condition: str, **more: Any) -> Effect:
+        identity = (site_name(), self._subscriber, name, topic, condition)
+        found = interest(*identity, instance=self.instance, interval=self._interval, **more)
         key, value = interest_key(found), records.SUBSCRIPTION.encode(found)
         self._changed.set()
         with self._lock:
-            self._held[key] = value
+            self._records[key] = value
             return self._write(key, value)
 
-    def take_back(self, name: str) -> Effect:
-        """Say that the subscription or advertisement of that name no longer holds."""
-        key = interest_key({"site": site_name(), "subscriber": self._who, "name": name})
+    def withdraw(self, name: str) -> Effect:
+        """Withdraw the subscription or advertisement of that name."""
+        key = interest_key({"site": site_name(), "subscriber": self._subscriber, "name": name})
         self._changed.set()
         with self._lock:
-            self._held.pop(key, None)
+            self._records.pop(key, None)
             return self._write(key, None)
 
-    unsubscribe = unadvertise = take_back
+    unsubscribe = unadvertise = withdraw
 
     def start(self) -> None:
-        """Begin to keep saying it."""
+        """Start the thread that refreshes."""
         self._thread.start()
 
     def close(self) -> None:
-        """Take all back, and wait a moment for Kafka to take that."""
-        self._leave.set()
-        self._thread.join(GOODBYE)
-        deadline = time.monotonic() + PATIENCE
+        """Withdraw all, and wait `CLOSE_TIMEOUT` for Kafka."""
+        self._stopping.set()
+        self._thread.join(CLOSE_TIMEOUT)
+        deadline = time.monotonic() + DIRECTORY_TIMEOUT
         with self._lock:
-            for key in self._held:
-                if not self._refused:
+            for key in self._records:
+                if not self._denied:
                     self._write(key, None)
                 elif time.monotonic() < deadline:
-                    self._say_elsewhere(key, None)
-            self._held.clear()
-        self._client.flush(GOODBYE)  # who fails to say so is missed
+                    self._write_by_directory(key, None)
+            self._records.clear()
+        self._client.flush(CLOSE_TIMEOUT)  # what is not withdrawn expires
 
     def __enter__(self) -> Self:
         self.start()
@@ -140,11 +139,11 @@ class Registrar:
     def __exit__(self, *_failure: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
 
-    def _keep_saying(self) -> None:
+    def _run(self) -> None:
         due = time.monotonic() + self._interval
-        while not self._leave.wait(TICK):
+        while not self._stopping.wait(TICK):
             self._client.poll(0)
-            if self._refused and self._changed.is_set():
+            if self._denied and self._changed.is_set():
                 due = time.monotonic()
             if time.monotonic() >= due:
                 due += self._interval
@@ -153,37 +152,37 @@ class Registrar:
 
     def _refresh(self) -> None:
         with self._lock:
-            held = dict(self._held)
-            if not self._refused:
-                for key, value in held.items():
+            current = dict(self._records)
+            if not self._denied:
+                for key, value in current.items():
                     self._write(key, value)
                 return
-        for key in sorted(self._elsewhere - held.keys()):
-            self._say_elsewhere(key, None)
-        for key, value in held.items():
-            self._say_elsewhere(key, value)
+        for key in sorted(self._in_directory - current.keys()):
+            self._write_by_directory(key, None)
+        for key, value in current.items():
+            self._write_by_directory(key, value)
 
-    def _say_elsewhere(self, key: str, value: bytes | None) -> None:
-        """Have the directory's process write a record."""
+    def _write_by_directory(self, key: str, value: bytes | None) -> None:
+        """Let the directory's process write a record."""
         try:
             if value is not None:
-                self._elsewhere.add(key)
-                ask_directory(self._site, "PUT", "/subscriptions", content=value, timeout=PATIENCE)
+                self._in_directory.add(key)
+                ask_directory(self._site, "PUT", "/subscriptions", content=value, timeout=DIRECTORY_TIMEOUT)
             else:
-                self._elsewhere.discard(key)
-                path = (
-                    f"/subscriptions/{quote(key.rpartition('/')[2])}?{urlencode({'subscriber': self._who})}"
-                )
-                ask_directory(self._site, "DELETE", path, timeout=PATIENCE)
+                self._in_directory.discard(key)
+                query = urlencode({"subscriber": self._subscriber})
+                path = f"/subscriptions/{quote(key.rpartition('/')[2])}?{query}"
+                ask_directory(self._site, "DELETE", path, timeout=DIRECTORY_TIMEOUT)
         except SiteHttpError as error:
-            self._tell(str(error))
+            self._warn_once(str(error))
 
     def _write(self, key: str, value: bytes | None) -> Effect:
         effect: Effect = Future()
-        deadline = time.monotonic() + WHILE_FULL
+        deadline = time.monotonic() + QUEUE_TIMEOUT
         while True:
             try:
-                self._client.produce(SUBSCRIPTIONS, value, key, partition=0, on_delivery=self._settle(effect))
+                settle = self._on_delivery(effect)
+                self._client.produce(SUBSCRIPTIONS, value, key, partition=0, on_delivery=settle)
             except BufferError:
                 self._client.poll(TICK)
                 if time.monotonic() < deadline:
@@ -193,22 +192,22 @@ class Registrar:
                 effect.set_exception(error)
             return effect
 
-    def _settle(self, effect: Effect) -> Callable[[KafkaError | None, Message], None]:
-        def settle(error: KafkaError | None, message: Message) -> None:
+    def _on_delivery(self, effect: Effect) -> Callable[[KafkaError | None, Message], None]:
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
             if error is None:
-                self._told = False
+                self._warned = False
                 effect.set_result(message.offset() or 0)
                 return
             effect.set_exception(KafkaException(error))
             if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                self._refused = True
+                self._denied = True
                 self._changed.set()
             else:
-                self._tell(error.str())
+                self._warn_once(error.str())
 
-        return settle
+        return on_delivery
 
-    def _tell(self, why: str) -> None:
-        if not self._told:
-            self._told = True
+    def _warn_once(self, why: str) -> None:
+        if not self._warned:
+            self._warned = True
             log.warning("others do not see what is read here: %s", why)

@@ -1,7 +1,7 @@
-"""Who wants what now, as a fold over the records of the topic `subscriptions`.  Pure.
+"""The table of live interests, a fold over the topic `subscriptions`.  Pure.
 
 The log is the only clock: it goes on by the times at which Kafka appended records, and between them
-by the time that its follower waited while Kafka answered.  So nobody is dead because Kafka was.
+by the time that its follower waited while Kafka answered.  So an outage of Kafka ends no interest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,12 +12,12 @@ from nightwire.core.subscriptions.interest import interest_of
 from nightwire.schemas import MendableError
 
 MISSED = 2
-"""After so many refreshes that did not come an interest is dead."""
+"""Missed refreshes after which an interest is dead."""
 LONGEST_STEP = 3.0
-"""Most time that passes between two records while nobody waited for them; a clock that goes back by
+"""Most time that passes between two records while no follower waited; a clock that goes back by
 more was set right. [s]"""
-MOST = 1_000_000
-"""Most interests that are held; what is beyond is refused."""
+MAX_INTERESTS = 1_000_000
+"""Most interests; more are refused."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,10 @@ class LiveInterest:
     """An interest that holds.
 
     Attributes:
-        record: What it says: `records.SUBSCRIPTION`.
-        offset: Offset in the topic from which it holds as it is; where compaction took that record,
-            of the oldest that says so.
-        refreshed: When it was last heard. [s, of the log's clock]
-        appended: Kafka's time of that. [ms since 1970]
+        record: Its `records.SUBSCRIPTION`.
+        offset: Of the oldest record of the interest as it is that compaction has left.
+        refreshed: Its last refresh. [s, of the log's clock]
+        appended: Kafka's time of the refresh. [ms since 1970]
     """
 
     record: Mapping[str, Any]
@@ -45,22 +44,22 @@ class LiveInterest:
 
 
 class SubscriptionTable:
-    """The interests of a topic's log, record by record.
+    """The live interests of the log, record by record.
 
     Attributes:
-        refused: Records that could not stand here.
+        refused: Malformed records, and those beyond `MAX_INTERESTS`.
         position: Offset after the last record.
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, LiveInterest] = {}
+        self._interests: dict[str, LiveInterest] = {}
         self._base, self._waited, self._newest = 0.0, 0.0, 0
         self._following = False
         self.refused = self.position = 0
 
     @property
     def now(self) -> float:
-        """The log's present. [s since its first record, less what did not count]"""
+        """The log's present. [s since its first record, less outages]"""
         return self._base + self._waited
 
     @property
@@ -69,7 +68,7 @@ class SubscriptionTable:
         return self._newest + round(1000 * self._waited)
 
     def apply(self, key: str, value: bytes | None, appended: int, offset: int) -> None:
-        """Note a record.
+        """Apply a record.
 
         Args:
             key: Its key.
@@ -80,7 +79,7 @@ class SubscriptionTable:
         self._advance(appended)
         self.position = offset + 1
         if value is None:
-            self._held.pop(key, None)
+            self._interests.pop(key, None)
             return
         try:
             self._put(key, interest_of(key, value), offset)
@@ -88,13 +87,13 @@ class SubscriptionTable:
             self.refused += 1
 
     def _put(self, key: str, record: Mapping[str, Any], offset: int) -> None:
-        before = self._held.get(key)
-        if before is None and len(self._held) >= MOST:
+        before = self._interests.get(key)
+        if before is None and len(self._interests) >= MAX_INTERESTS:
             self.refused += 1
             return
-        same = before is not None and before.holds(self.now, self.time) and _says_the_same(before, record)
+        same = before is not None and before.holds(self.now, self.time) and _same_interest(before, record)
         since = before.offset if before is not None and same else offset
-        self._held[key] = LiveInterest(record, since, self.now, self._newest)
+        self._interests[key] = LiveInterest(record, since, self.now, self._newest)
 
     def _advance(self, appended: int) -> None:
         if self._newest:
@@ -105,35 +104,35 @@ class SubscriptionTable:
         self._newest, self._waited = appended if set_back else max(self._newest, appended), 0.0
 
     def caught_up(self) -> None:
-        """Note that the log was read to its end: from here on it is followed.
+        """Follow the log from here on: it was read to its end.
 
-        A silence that ends there may have been Kafka's own: whoever was not dead before has an
-        interval to be heard again.
+        A silence that ends there may have been Kafka's own: each live interest has one more
+        interval for its refresh.
         """
         if self._following:
             return
         self._following = True
-        for key, one in self._held.items():
-            doubt = self.now - one.record["interval"]
-            self._held[key] = replace(one, refreshed=max(one.refreshed, doubt))
+        for key, one in self._interests.items():
+            earliest = self.now - one.record["interval"]
+            self._interests[key] = replace(one, refreshed=max(one.refreshed, earliest))
 
     def wait(self, seconds: float) -> None:
-        """Note that nothing came for *seconds* [s], though Kafka answered; forget who is dead."""
+        """Count *seconds* without records, though Kafka answered; delete dead interests."""
         self._waited += seconds
-        dead = [key for key, one in self._held.items() if not one.holds(self.now, self.time)]
+        dead = [key for key, one in self._interests.items() if not one.holds(self.now, self.time)]
         for key in dead:
-            del self._held[key]
+            del self._interests[key]
 
     def live(self, topic: str | None = None, kind: str = "subscription") -> Iterator[LiveInterest]:
         """Yield the interests of *kind* in *topic*, or in any, that hold now."""
-        for one in self._held.values():
+        for one in self._interests.values():
             wanted = one.record["kind"] == kind and topic in (None, one.record["topic"])
             if wanted and one.holds(self.now, self.time):
                 yield one
 
 
-SAID = ("kind", "topic", "condition", "channel")
+INTEREST_FIELDS = ("kind", "topic", "condition", "channel")
 
 
-def _says_the_same(before: LiveInterest, record: Mapping[str, Any]) -> bool:
-    return all(before.record[name] == record[name] for name in SAID)
+def _same_interest(before: LiveInterest, record: Mapping[str, Any]) -> bool:
+    return all(before.record[name] == record[name] for name in INTEREST_FIELDS)

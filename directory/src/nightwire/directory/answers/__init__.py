@@ -1,7 +1,7 @@
-"""What is made of rows: answers in their forms, and documents that others read."""
+"""Answers in their formats, and exported documents."""
 
-from nightwire.directory.answers.answer import FORMS, Answer, rows_of
+from nightwire.directory.answers.answer import FORMATS, Answer, rows_of
 from nightwire.directory.answers.exports import EXPORTS
 from nightwire.directory.answers.subscription import SubscribeError
 
-__all__ = ["EXPORTS", "FORMS", "Answer", "SubscribeError", "rows_of"]
+__all__ = ["EXPORTS", "FORMATS", "Answer", "SubscribeError", "rows_of"]

@@ -1,4 +1,4 @@
-"""The answer to a question, as rows, JSON, Arrow or VOTable; and the alerts of its topics."""
+"""The answer to a query, as rows, JSON, Arrow or VOTable; a reader of its topics."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,15 @@ from nightwire.directory.model import Rows
 
 
 class Answer:
-    """The answer to a question.
+    """The answer to a query.
 
     Args:
         rows: Columns and rows.
-        asked: The site whose directory answered; None where that is of no matter.
+        origin: The site whose directory answered; None where nothing is subscribed.
     """
 
-    def __init__(self, rows: Rows, asked: Endpoints | None = None) -> None:
-        self.columns, self.rows, self._asked = rows.columns, rows.rows, asked
+    def __init__(self, rows: Rows, origin: Endpoints | None = None) -> None:
+        self.columns, self.rows, self._origin = rows.columns, rows.rows, origin
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows by the names of their columns."""
@@ -29,14 +29,14 @@ class Answer:
         """Return a `nightwire.consumers.AlertReader` of the topics in the column ``topic``.
 
         Args:
-            options: What the reader takes, such as ``since`` or ``group``.  Kafka and registry are
+            options: The reader's, such as ``since`` or ``group``.  Kafka and registry are
                 those of the columns ``bootstrap`` and ``registry``, else of the site that answered.
 
         Raises:
             SubscribeError: There are no topics, or they lie in several Kafkas.
             ValueError: Options that exclude each other.
         """
-        return subscription(self.records(), self._asked, options)
+        return subscription(self.records(), self._origin, options)
 
     def json(self) -> bytes:
         """Return the rows as JSON objects in an array."""
@@ -66,20 +66,21 @@ class Answer:
         """Return the answer as a VOTable, with units where they are known."""
         return votable({"answer": Rows(self.columns, self.rows)})
 
-    def form(self, name: str) -> tuple[str, bytes]:
-        """Return media type and bytes of the form *name*, one of `FORMS`."""
-        return FORMS[name], {"json": self.json, "arrow": self.arrow_stream, "votable": self.votable}[name]()
+    def encode(self, format: str) -> tuple[str, bytes]:
+        """Return media type and bytes in *format*, one of `FORMATS`."""
+        encoders = {"json": self.json, "arrow": self.arrow_stream, "votable": self.votable}
+        return FORMATS[format], encoders[format]()
 
 
-FORMS: Mapping[str, str] = {
+FORMATS: Mapping[str, str] = {
     "json": "application/json",
     "arrow": "application/vnd.apache.arrow.stream",
     "votable": "application/x-votable+xml",
 }
-"""The media type of each form of an answer."""
+"""The media type of each format of an answer."""
 
 
 def rows_of(records: Sequence[Mapping[str, Any]]) -> Rows:
-    """Return `records` as rows again."""
+    """Return *records* as rows."""
     columns = list(records[0]) if records else []
     return Rows(columns, [tuple(record[name] for name in columns) for record in records])

@@ -10,7 +10,7 @@ from nightwire.directory.model import View
 AVRO = "application/vnd.apache.avro"
 AVRO_SCHEMA = f"{AVRO};version=1.9.0"
 BINDING = "0.5.0"
-"""Version of AsyncAPI's words for Kafka."""
+"""Version of AsyncAPI's bindings for Kafka."""
 WIRE = {
     "schemaIdLocation": "payload",
     "schemaIdPayloadEncoding": "confluent",
@@ -19,7 +19,7 @@ WIRE = {
 }
 """Confluent's wire format: a zero byte, the schema's id, the Avro body."""
 NO_WIRE = frozenset({"dead-letters", "_schemas"})
-"""Topics whose values are in no format of ours."""
+"""Topics whose values are not in Confluent's wire format."""
 STREAMS = """SELECT topic, kind, survey, partitions, schema_id, state, rate FROM streams
 WHERE site = ? ORDER BY topic"""
 FLOWS = """SELECT 'send' AS action, topic, kind, name FROM writers WHERE site = ?
@@ -27,10 +27,10 @@ UNION SELECT 'receive', topic, kind, name FROM readers WHERE site = ? ORDER BY t
 
 
 def asyncapi(view: View, site: str) -> dict[str, Any]:
-    """Return the document of *site*: its Kafka and registry, topics, and who writes and reads each.
+    """Return the document of *site*: Kafka, registry, topics, and their writers and readers.
 
     Raises:
-        QueryError: There are more streams, or more who use them, than an answer may have rows.
+        QueryError: There are more streams, writers or readers than an answer may have rows.
     """
     found = view.query("SELECT bootstrap, registry FROM known_sites WHERE site = ?", site).rows
     bootstrap, registry = found[0] if found else ("", "")

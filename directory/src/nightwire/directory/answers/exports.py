@@ -1,4 +1,4 @@
-"""Documents that others read: a site's streams in the words of their standards."""
+"""Documents of a site for other programs, by their standards."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -9,11 +9,11 @@ from nightwire.directory.answers.votable import votable
 from nightwire.directory.model import REGISTRY_TABLES, View, ivoid
 
 Export = tuple[str, Callable[[View, str], bytes]]
-"""A media type, and what makes the document of a site."""
+"""Media type, and the function that makes a site's document."""
 
 
 def regtap(view: View, site: str) -> bytes:
-    """Return RegTAP's tables of *site*, those that there are, in one VOTable.
+    """Return RegTAP's tables of *site* in one VOTable.
 
     Raises:
         QueryError: A table has more rows than an answer may have.
@@ -32,4 +32,4 @@ EXPORTS: Mapping[str, Export] = {
     "voeventregext": ("application/xml", voeventregext),
     "regtap": ("application/x-votable+xml", regtap),
 }
-"""By the name of the form."""
+"""By name."""

@@ -1,4 +1,4 @@
-"""What Prometheus looks at, as its ``http_sd`` asks: the metrics pages of all processes."""
+"""The metrics pages of all processes, for Prometheus' ``http_sd``."""
 
 import json
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from nightwire.directory.model import View
 
 METRICS = "metrics"
 """The endpoint of a process's own metrics page; ``metrics:JOB`` is a page that belongs to JOB."""
-QUESTION = "SELECT name, endpoints FROM processes WHERE site = ? AND NOT ended ORDER BY name"
-"""Who fell silent stays, so that Prometheus tells of it; who said goodbye is not looked for."""
+PROCESSES = "SELECT name, endpoints FROM processes WHERE site = ? AND NOT ended ORDER BY name"
+"""Silent processes stay, so that Prometheus alerts; those that unregistered do not."""
 
 
 def targets(view: View, site: str) -> list[dict[str, Any]]:
     """Return the pages of *site*, in the form of Prometheus' ``http_sd``."""
-    rows = view.query(QUESTION, site).rows
+    rows = view.query(PROCESSES, site).rows
     return [group for name, endpoints in rows for group in _pages(name, json.loads(endpoints))]
 
 

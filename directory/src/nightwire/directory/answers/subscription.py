@@ -1,4 +1,4 @@
-"""From the rows of an answer to a reader of the alerts in their topics."""
+"""A reader of the alerts in the topics of an answer's rows."""
 
 from collections.abc import Mapping, Sequence
 from pkgutil import resolve_name
@@ -9,23 +9,22 @@ from nightwire.core.runtime import Endpoints
 from nightwire.schemas import MendableError
 
 READER = "nightwire.consumers:AlertReader"
-"""Who reads alerts.  Rooms do not import each other: it is found when it is wanted, as verbs are by
-their entry points."""
+"""The reader's class.  Rooms do not import each other: it is resolved when it is used."""
 
 
 class SubscribeError(MendableError):
-    """An answer does not say what to read; the message says what is missing."""
+    """An answer names no topics to read; the message says what is missing."""
 
 
 def subscription(
-    rows: Sequence[Mapping[str, Any]], asked: Endpoints | None, options: Mapping[str, Any]
+    rows: Sequence[Mapping[str, Any]], origin: Endpoints | None, options: Mapping[str, Any]
 ) -> Any:
     """Return a reader of the topics of *rows*.
 
     Args:
         rows: Have a column ``topic``; ``bootstrap`` and ``registry`` where they are elsewhere.
-        asked: The site whose directory answered.
-        options: What the reader takes; these come first.
+        origin: The site whose directory answered.
+        options: The reader's; they take precedence.
 
     Raises:
         SubscribeError: There are no topics, or they lie in several Kafkas.
@@ -34,21 +33,21 @@ def subscription(
     if not topics:
         missing = rows and "topic" not in rows[0]
         raise SubscribeError("the answer has no column topic: select it" if missing else "no row has a topic")
-    there = {} if "bootstrap" in options else _place(rows, asked)
+    there = {} if "bootstrap" in options else _kafka_of(rows, origin)
     return resolve_name(READER)(topics, **there | dict(options))
 
 
-def _place(rows: Sequence[Mapping[str, Any]], asked: Endpoints | None) -> dict[str, str | None]:
-    """Return where the topics lie: the Kafka that the rows name, else that of who answered."""
+def _kafka_of(rows: Sequence[Mapping[str, Any]], origin: Endpoints | None) -> dict[str, str | None]:
+    """Return the Kafka and registry of the rows, else those of *origin*."""
     named = _texts(rows, "bootstrap")
     if len(named) > 1:
         raise SubscribeError(
             f"the topics lie in {len(named)} Kafkas ({', '.join(named)}): ask for those of one, "
             "such as WHERE site = 'local'"
         )
-    if asked is not None and (not named or named[0] in (asked.kafka, asked.public.get("kafka"))):
-        return {"bootstrap": asked.kafka, "registry": asked.schema_registry}
-    if asked is not None and principal(asked.kafka):
+    if origin is not None and (not named or named[0] in (origin.kafka, origin.public.get("kafka"))):
+        return {"bootstrap": origin.kafka, "registry": origin.schema_registry}
+    if origin is not None and principal(origin.kafka):
         raise SubscribeError(
             f"the topics lie in another Kafka, {named[0]}, to which your password of this one is not shown: "
             "set KAFKA_* for that one, and name it with bootstrap="

@@ -24,23 +24,23 @@ for prefix, space in {"ri": RI, "vr": VR, "vs": VS, "voe": VOE, "xsi": XSI}.item
 TYPE = f"{{{XSI}}}type"
 KAFKA = """SELECT bootstrap, strftime('%Y-%m-%dT%H:%M:%SZ', newest / 1000, 'unixepoch') FROM streams
 WHERE site = ? AND topic = ? AND state <> 'gone'"""
-DOORS = """SELECT kind, name, endpoints ->> ?2,
+ENDPOINTS = """SELECT kind, name, endpoints ->> ?2,
     strftime('%Y-%m-%dT%H:%M:%SZ', heard / 1000, 'unixepoch') FROM peers
 WHERE site = ?1 AND kind IN ('process', 'site') AND state <> 'gone' AND endpoints ->> ?2 <> ''
 ORDER BY kind, name"""
 PAGE = "SELECT endpoints ->> 'directory' FROM peers WHERE site = ?1 AND kind = 'site' AND name = ?1"
 NEVER = "1970-01-01T00:00:00Z"
 STANDARD = "https://www.ivoa.net/documents/VOEvent/"
-"""What to read where the site shows no page of its own."""
+"""The reference URL where the site has no page."""
 FEEDS = """SELECT gateway || '/' || name, endpoint FROM feeds
 WHERE site = ? AND topic <> ? AND state <> 'gone' GROUP BY gateway, name"""
 
 
 class Record(NamedTuple):
-    """A stream of VOEvents, or who takes them: kind and name in the directory, what it is.
+    """A stream of VOEvents, or a service that takes them: its kind and name in the directory.
 
-    It was `heard` last at that time [UTC], and is followed by URLs, by the standard's key of each
-    way; `follows` is the standard of its capability, empty for none.
+    `about` describes it, `heard` is its last sign of life [UTC], `endpoints` its URLs by the
+    standard's key, `follows` the standard of its capability, empty for none.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Record(NamedTuple):
 
 
 def voeventregext(view: View, site: str) -> bytes:
-    """Return the streams of VOEvents of *site* and who takes VOEvents, as XML.
+    """Return the streams of VOEvents of *site* and the services that take VOEvents, as XML.
 
     Raises:
         QueryError: There are more of them than an answer may have rows.
@@ -69,12 +69,12 @@ def voeventregext(view: View, site: str) -> bytes:
 
 def _streams(view: View, site: str) -> Iterator[Record]:
     kafka = view.query(KAFKA, site, VOEVENTS).rows
-    doors = view.query(DOORS, site, "vtp_subscribers").rows
-    heard = max((row[-1] or NEVER for row in (*kafka, *doors)), default=NEVER)
+    endpoints = view.query(ENDPOINTS, site, "vtp_subscribers").rows
+    heard = max((row[-1] or NEVER for row in (*kafka, *endpoints)), default=NEVER)
     ways = [
         ("acc-kafka", [f"kafka://{address}/{VOEVENTS}" for address in bootstrap.split(",")])
         for bootstrap, _ in kafka
-    ] + [("acc-vtp", [_url(row[2])]) for row in doors]
+    ] + [("acc-vtp", [_url(row[2])]) for row in endpoints]
     if ways:
         yield Record("stream", VOEVENTS, "All VOEvents of the site", heard, ways)
     for name, endpoint in view.query(FEEDS, site, VOEVENTS).rows:
@@ -83,7 +83,7 @@ def _streams(view: View, site: str) -> Iterator[Record]:
 
 
 def _authors(view: View, site: str) -> Iterator[Record]:
-    for kind, name, address, heard in view.query(DOORS, site, "vtp_authors").rows:
+    for kind, name, address, heard in view.query(ENDPOINTS, site, "vtp_authors").rows:
         yield Record(
             kind, name, "Takes VOEvents from authors", heard or NEVER, [("acc-vtp", [_url(address)])], ""
         )
@@ -94,15 +94,15 @@ def _url(address: str) -> str:
 
 
 def _write(root: ET.Element, site: str, record: Record, page: str) -> None:
-    """Add *record*, of which people read on *page*, in the order of VOResource 1.1."""
+    """Add *record* with the reference URL *page*, in the order of VOResource 1.1."""
     kind = ET.QName(VS, "CatalogService") if record.follows else ET.QName(VR, "Service")
-    said: Mapping[str, object] = {
+    attributes: Mapping[str, object] = {
         "created": record.heard,
         "updated": record.heard,
         "status": "active",
         TYPE: kind,
     }
-    resource = ET.SubElement(root, f"{{{RI}}}Resource", said)  # type: ignore[arg-type]  # QNames
+    resource = ET.SubElement(root, f"{{{RI}}}Resource", attributes)  # type: ignore[arg-type]  # QNames
     _text(resource, "title", f"{record.name} at {site}")
     _text(resource, "shortName", record.name[:16])
     _text(resource, "identifier", ivoid(site, record.kind, record.name))

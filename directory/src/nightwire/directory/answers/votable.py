@@ -14,7 +14,7 @@ NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def xml_text(text: str) -> str:
-    """Return *text* with what XML cannot hold replaced."""
+    """Return *text* without the characters that XML cannot hold."""
     return NOT_XML.sub("\ufffd", text)
 
 

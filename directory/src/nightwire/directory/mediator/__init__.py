@@ -1,5 +1,5 @@
-"""Reading and writing topics over HTTP, for who sits behind a firewall."""
+"""Reading and writing topics over HTTP, for clients behind a firewall."""
 
-from nightwire.directory.mediator.mediator import Mediator
+from nightwire.directory.mediator.mediator import Endpoint, Handler, Mediator
 
-__all__ = ["Mediator"]
+__all__ = ["Endpoint", "Handler", "Mediator"]

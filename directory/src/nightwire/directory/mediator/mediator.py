@@ -1,4 +1,4 @@
-"""Topics over HTTP: long poll, server-sent events, acknowledging, publishing."""
+"""Topics over HTTP: long poll, server-sent events, acknowledgement, publishing."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from collections import Counter as Counts
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from typing import Any
 from urllib.parse import urlencode
 
 from prometheus_client import CollectorRegistry, Counter
@@ -18,16 +19,16 @@ from starlette.types import Receive, Scope, Send
 from nightwire.core.congestion import Reduction
 from nightwire.core.datagrams import Worth, worth_of
 from nightwire.core.presence import ArchiveClient, SiteHttpError
-from nightwire.directory.gate import Gate
-from nightwire.directory.mediator import forms
-from nightwire.directory.mediator.entering import Who, properties_of
-from nightwire.directory.mediator.handler import handler_of
-from nightwire.directory.mediator.pool import Key, Pool, Result, in_thread
-from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, batch, raw
-from nightwire.directory.mediator.questions import Asked, asked
-from nightwire.directory.mediator.session import Session, text
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.mediator import formats
+from nightwire.directory.mediator.client_pool import ClientPool, Key, Result, in_thread
+from nightwire.directory.mediator.kafka_access import Credentials, client_properties
+from nightwire.directory.mediator.priority import compile_priority
+from nightwire.directory.mediator.publishing import MAX_BATCH, Publisher, parse_batch, parse_raw
+from nightwire.directory.mediator.read_request import ReadRequest, parse_read_request
+from nightwire.directory.mediator.session import Session, format_cursor
 from nightwire.directory.mediator.slow_link import SlowLinkSession
-from nightwire.directory.mediator.stamps import AlertFetcher, picture
+from nightwire.directory.mediator.stamps import AlertFetcher, stamp_image
 from nightwire.filters.language import FilterError
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, SchemaRegistry
 from nightwire.schemas.serving import RefusedError, Token, body_of
@@ -35,35 +36,37 @@ from nightwire.schemas.topics import MAX_MESSAGE
 
 log = logging.getLogger("nightwire.directory")
 
-PAST = 5.0
-"""Longest wait for the archive, which fresh alerts wait for, too. [s]"""
-SLICE = 0.25
-"""Longest wait for Kafka before it is looked whether somebody still listens. [s]"""
-PATIENCE = 1.0
-"""How long a request waits for the one before it, of the same session, to end. [s]"""
-PING = 15.0
-"""Silence after which a stream of events says that it is there. [s]"""
-SESSIONS, SESSIONS_OF_ONE = 128, 32
-PUBLISHERS, AT_ONCE, AT_ONCE_OF_ONE = 64, 64, 16
-"""Most writers that are kept, requests that write at once, and such of one user."""
+ARCHIVE_TIMEOUT = 5.0
+"""Longest wait for the archive; fresh alerts wait meanwhile. [s]"""
+POLL_TIME = 0.25
+"""Longest wait for Kafka between two checks that the client is connected. [s]"""
+LOCK_TIMEOUT = 1.0
+"""How long a request waits for the session's previous one. [s]"""
+KEEPALIVE = 15.0
+"""Silence after which a stream of events sends a comment. [s]"""
+SESSIONS, SESSIONS_PER_USER = 128, 32
+PUBLISHERS, WRITES, WRITES_PER_USER = 64, 64, 16
+"""Most producers in the pool, parallel writes, and such of one user."""
 
-FETCHERS, FETCHERS_OF_ONE = 128, 32
-"""Most clients that fetch stamps, one a user and partition."""
+FETCHERS, FETCHERS_PER_USER = 128, 32
+"""Most stamp fetchers in all (one a user and partition), and of one user."""
 
-Answering = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[Request], Awaitable[Response]]
+Endpoint = tuple[str, str, Handler]
+"""Method, path and handler."""
 
 
 class Mediator:
-    """Reads and writes the topics of a Kafka for who asks over HTTP, with his own rights.
+    """Reads and writes a Kafka's topics for HTTP clients, with their own credentials.
 
     Args:
         bootstrap: Kafka's address.
-        registry: The schema registry's; empty where there is none.
-        collected: Where its counters go.
-        archive: The archive's URL; empty where there is none.
+        registry: The schema registry's URL; empty for none.
+        collected: The registry of its counters.
+        archive: The archive's URL; empty for none.
 
     Attributes:
-        ending: Whether the process is about to end: waits and streams end, too.
+        stopping: Whether the process is about to end: polls and streams end, too.
     """
 
     def __init__(
@@ -71,10 +74,10 @@ class Mediator:
     ) -> None:
         self._bootstrap, self._decoder = bootstrap, AlertDecoder(SchemaRegistry(registry or None))
         self._archive = archive
-        self._sessions = Pool[Session](SESSIONS, SESSIONS_OF_ONE)
-        self._publishers = Pool[Publisher](PUBLISHERS, 1)
-        self._fetchers = Pool[AlertFetcher](FETCHERS, FETCHERS_OF_ONE)
-        self.ending: Callable[[], bool] = lambda: False
+        self._sessions = ClientPool[Session](SESSIONS, SESSIONS_PER_USER)
+        self._publishers = ClientPool[Publisher](PUBLISHERS, 1)
+        self._fetchers = ClientPool[AlertFetcher](FETCHERS, FETCHERS_PER_USER)
+        self.stopping: Callable[[], bool] = lambda: False
         self._writing = Counts[str | bytes]()
         labels = ["direction", "topic"]
         name, what = "nightwire_mediator", "read (out) and written (in) over HTTP, by topic."
@@ -84,174 +87,174 @@ class Mediator:
         labels = ["topic", "became"]
         self._slow = Counter("nightwire_slow_link_records_total", what, labels, registry=collected)
 
-    def endpoints(self, gate: Gate) -> list[tuple[str, str, Answering]]:
-        """Return method, path and what answers there, for whom *gate* lets in."""
+    def endpoints(self, authorizer: Authorizer) -> list[Endpoint]:
+        """Return the endpoints of topics."""
         path = "/topics/{topic}"
+        record = f"{path}/records/{{partition:int}}/{{offset:int}}"
         return [
-            ("GET", f"{path}/records", partial(self._read, gate)),
-            ("POST", f"{path}/records", partial(self._publish, gate)),
-            ("POST", f"{path}/commit", partial(self._commit, gate)),
-            (
-                "GET",
-                f"{path}/records/{{partition:int}}/{{offset:int}}/stamps/{{name}}",
-                partial(self._stamp, gate),
-            ),
+            ("GET", f"{path}/records", partial(self._read, authorizer)),
+            ("POST", f"{path}/records", partial(self._publish, authorizer)),
+            ("POST", f"{path}/commit", partial(self._commit, authorizer)),
+            ("GET", f"{record}/stamps/{{name}}", partial(self._stamp, authorizer)),
         ]
 
-    async def _read(self, gate: Gate, http: Request) -> Response:
-        """Answer with the next records, or with a stream of them."""
-        question, who, key = await _asked(gate, http)
-        session = await self._sessions.get(key, partial(self._session, gate, question, who))
-        with ExitStack() as turn:
-            await _wait(session.turn)
-            turn.callback(session.turn.release)
-            await self._reading(key, partial(session.go_on, question.after, question.paid))
-            if not question.events:
-                return await self._poll(key, session, question, http)
-            first = await self._reading(key, partial(self._events, session, question))
-            return EventStream(self._stream(key, session, question, who, first), turn.pop_all())
+    async def _read(self, authorizer: Authorizer, http: Request) -> Response:
+        """Answer with the next records, or with server-sent events."""
+        request, login, key = await _parse_read(authorizer, http)
+        session = await self._sessions.get(key, partial(self._session, authorizer, request, login))
+        with ExitStack() as locks:
+            await _acquire(session.request_lock)
+            locks.callback(session.request_lock.release)
+            await self._in_session(key, partial(session.resume, request.after, request.paid))
+            if not request.events:
+                return await self._poll(key, session, request, http)
+            first = await self._in_session(key, partial(self._read_events, session, request))
+            return EventStream(self._stream(key, session, request, login, first), locks.pop_all())
 
-    def _session(self, gate: Gate, question: Asked, who: Who) -> Session:
-        client = properties_of(gate.access, self._bootstrap, who)
-        where = question.topic, question.group
-        if question.slow is None:
+    def _session(self, authorizer: Authorizer, request: ReadRequest, login: Credentials) -> Session:
+        client, where = self._client(authorizer, login), (request.topic, request.group)
+        if request.slow is None:
             return Session(client, *where)
         return SlowLinkSession(
             self._bootstrap,
             client,
             *where,
-            limit=question.slow,
-            handler=Reduction(self._decoder, question.rank, self._worth(question)),
-            count=lambda became, count: self._slow.labels(question.topic, became).inc(count),
+            limit=request.slow,
+            handler=Reduction(self._decoder, request.rank, self._priority(request)),
+            count=lambda became, count: self._slow.labels(request.topic, became).inc(count),
             share=self._sessions.share,
-            archive=self._past(question.topic, who),
+            archive=self._archive_client(request.topic, login),
         )
 
-    def _past(self, topic: str, who: Who) -> ArchiveClient | None:
-        """Return what asks the archive, as *who*; None where it has nothing of *topic*."""
+    def _client(self, authorizer: Authorizer, login: Credentials) -> dict[str, Any]:
+        return client_properties(authorizer.access, self._bootstrap, login)
+
+    def _archive_client(self, topic: str, login: Credentials) -> ArchiveClient | None:
+        """Return the archive's client with the credentials *login*; None for none of *topic*."""
         if not (self._archive and topic.startswith("alerts.")):
             return None
-        login = who.text if isinstance(who, Token) else who and (who.name, who.password)
+        shown = login.text if isinstance(login, Token) else login and (login.name, login.password)
         try:
-            return ArchiveClient(self._archive, login, timeout=PAST)
+            return ArchiveClient(self._archive, shown, timeout=ARCHIVE_TIMEOUT)
         except SiteHttpError as error:
             log.warning("what Kafka has forgotten is not asked for: %s", error)
             return None
 
-    def _worth(self, question: Asked) -> Worth | None:
-        if not question.first:
+    def _priority(self, request: ReadRequest) -> Worth | None:
+        if not request.first:
             return None
-        survey = question.topic.removeprefix("alerts.")
+        survey = request.topic.removeprefix("alerts.")
         try:
-            return worth_of(handler_of(question.first, survey), survey, self._decoder)
+            return worth_of(compile_priority(request.first, survey), survey, self._decoder)
         except (FilterError, SchemaError) as error:
             raise RefusedError(400, f"first: {error}") from error
 
-    async def _poll(self, key: Key, session: Session, question: Asked, http: Request) -> Response:
-        deadline = time.monotonic() + question.timeout
+    async def _poll(self, key: Key, session: Session, request: ReadRequest, http: Request) -> Response:
+        deadline = time.monotonic() + request.timeout
         while True:
-            wait = min(SLICE, max(0.0, deadline - time.monotonic()))
-            found = await self._reading(key, partial(self._batch, session, question, wait))
-            if found is not None or time.monotonic() >= deadline or self.ending():
+            wait = min(POLL_TIME, max(0.0, deadline - time.monotonic()))
+            found = await self._in_session(key, partial(self._read_batch, session, request, wait))
+            if found is not None or time.monotonic() >= deadline or self.stopping():
                 break
             if await http.is_disconnected():
                 break
         if found is None:
-            session.check_there()
-        following = session.next_question(question.after)
+            session.check_reachable()
+        following = session.next_parameters(request.after)
         url = f"{http.url.path}?{urlencode({**http.query_params, **following})}"
-        headers = {"Nightwire-After": following["after"], "Link": f'<{url}>; rel="next"', **session.state()}
+        headers = {"Nightwire-After": following["after"], "Link": f'<{url}>; rel="next"', **session.headers()}
         if found is None:
-            empty = JSONResponse([]) if question.form == "json" else Response(status_code=204)
+            empty = JSONResponse([]) if request.format == "json" else Response(status_code=204)
             empty.headers.update(headers)
             return empty
         media_type, more, body = found
         return Response(body, headers={**headers, **more}, media_type=media_type)
 
     async def _stream(
-        self, key: Key, session: Session, question: Asked, who: Who, first: bytes
+        self, key: Key, session: Session, request: ReadRequest, login: Credentials, first: bytes
     ) -> AsyncIterator[bytes]:
-        """Yield events until the client leaves, his token ends, or Kafka refuses."""
-        body, spoke = first or b": \n\n", time.monotonic()
+        """Yield events until the client disconnects, its token expires, or Kafka refuses."""
+        body, sent_at = first or b": \n\n", time.monotonic()
         try:
-            while not self.ending():
-                _check_time(who)
-                if body or time.monotonic() - spoke > PING:
+            while not self.stopping():
+                _check_expiry(login)
+                if body or time.monotonic() - sent_at > KEEPALIVE:
                     yield body or b": \n\n"
-                    spoke = time.monotonic()
-                body = await self._reading(key, partial(self._events, session, question))
+                    sent_at = time.monotonic()
+                body = await self._in_session(key, partial(self._read_events, session, request))
         except RefusedError as error:
-            said = {"status": error.status, "message": str(error)}
-            yield f"event: error\ndata: {json.dumps(said)}\n\n".encode()
+            refusal = {"status": error.status, "message": str(error)}
+            yield f"event: error\ndata: {json.dumps(refusal)}\n\n".encode()
 
-    def _batch(self, session: Session, question: Asked, wait: float) -> forms.Batch | None:
-        """Return the next records in the form that is asked for; None where none came in time."""
-        messages = session.take(question.most, question.size, wait)
+    def _read_batch(self, session: Session, request: ReadRequest, wait: float) -> formats.EncodedBatch | None:
+        """Return the next records in the request's format; None where none came in time."""
+        messages = session.poll(request.max_records, request.max_bytes, wait)
         if not messages:
             return None
-        self._count("out", question.topic, [len(message) for message in messages])
-        if question.form == "avro":
-            return forms.frames(messages)
-        if question.form == "raw":
-            return forms.one_raw(messages) if question.most == 1 else forms.multipart(messages)
-        return forms.json_array(messages, self._value(question), stamps=question.stamps)
+        self._count("out", request.topic, [len(message) for message in messages])
+        if request.format == "avro":
+            return formats.frames(messages)
+        if request.format == "raw":
+            return formats.raw(messages) if request.max_records == 1 else formats.multipart(messages)
+        return formats.json_array(messages, self._value(request), stamps=request.stamps)
 
-    def _events(self, session: Session, question: Asked) -> bytes:
-        done = {**question.after, **session.delivered}
-        messages = session.take(question.most, question.size, SLICE)
+    def _read_events(self, session: Session, request: ReadRequest) -> bytes:
+        done = {**request.after, **session.delivered}
+        messages = session.poll(request.max_records, request.max_bytes, POLL_TIME)
         cursors = []
         for message in messages:
             done[message.partition() or 0] = (message.offset() or 0) + 1
-            cursors.append(text(done))
-        self._count("out", question.topic, [len(message) for message in messages])
-        return forms.events(messages, self._value(question), cursors, stamps=question.stamps)
+            cursors.append(format_cursor(done))
+        self._count("out", request.topic, [len(message) for message in messages])
+        return formats.events(messages, self._value(request), cursors, stamps=request.stamps)
 
-    async def _commit(self, gate: Gate, http: Request) -> Response:
-        """Acknowledge what an open session delivered, and answer when Kafka has it."""
-        question, _, key = await _asked(gate, http)
-        if (session := self._sessions.there(key)) is None:
+    async def _commit(self, authorizer: Authorizer, http: Request) -> Response:
+        """Acknowledge the records before ``after=``; answer when Kafka has committed."""
+        request, _, key = await _parse_read(authorizer, http)
+        if (session := self._sessions.existing(key)) is None:
             raise RefusedError(409, "nothing is being read here: acknowledge by after= of the next request")
-        await in_thread(partial(session.commit, question.after, question.paid))
+        await in_thread(partial(session.commit, request.after, request.paid))
         return Response(status_code=204)
 
-    async def _stamp(self, gate: Gate, http: Request) -> Response:
+    async def _stamp(self, authorizer: Authorizer, http: Request) -> Response:
         """Answer with a stamp of the alert at an offset."""
-        who, named = await gate.login(http), http.path_params
-        _check_time(who)
-        place, offset = (named["topic"], named["partition"]), named["offset"]
-        key = Key(_user(who, http), place[0], member=str(place[1]))
+        login, named = await authorizer.login(http), http.path_params
+        _check_expiry(login)
+        partition, offset = (named["topic"], named["partition"]), named["offset"]
+        key = Key(_user_key(login, http), partition[0], member=str(partition[1]))
         fetcher = await self._fetchers.get(
             key,
-            lambda: AlertFetcher(self._bootstrap, properties_of(gate.access, self._bootstrap, who), place),
+            lambda: AlertFetcher(self._bootstrap, self._client(authorizer, login), partition),
         )
         message = await in_thread(partial(fetcher.record, offset))
-        media_type, body = await in_thread(partial(picture, message, self._decoder, named["name"]))
-        self._count("out", place[0], [len(body)])
+        media_type, body = await in_thread(partial(stamp_image, message, self._decoder, named["name"]))
+        self._count("out", partition[0], [len(body)])
         return Response(body, media_type=media_type)
 
-    async def _publish(self, gate: Gate, http: Request) -> Response:
-        """Write a record, or a batch of them, and answer when Kafka has acknowledged."""
-        topic, who = http.path_params["topic"], await gate.writer(http)
-        _check_time(who)
-        user, many = _user(who, http), http.headers.get("Content-Type", "").startswith("application/json")
-        with self._place(user):
+    async def _publish(self, authorizer: Authorizer, http: Request) -> Response:
+        """Write a record, or a batch of them; answer when Kafka has acknowledged them."""
+        topic, login = http.path_params["topic"], await authorizer.writer(http)
+        _check_expiry(login)
+        user, headers = _user_key(login, http), http.headers
+        is_batch = headers.get("Content-Type", "").startswith("application/json")
+        with self._write_slot(user):
             publisher = await self._publishers.get(
-                Key(user), lambda: Publisher(properties_of(gate.access, self._bootstrap, who))
+                Key(user), lambda: Publisher(self._client(authorizer, login))
             )
-            body = await body_of(http, MAX_BATCH if many else MAX_MESSAGE)
-            records = await in_thread(partial(batch, body)) if many else [raw(body, http.headers)]
-            said = await in_thread(partial(publisher.publish, topic, records))
-        there = zip(records, said, strict=True)
+            body = await body_of(http, MAX_BATCH if is_batch else MAX_MESSAGE)
+            records = await in_thread(partial(parse_batch, body)) if is_batch else [parse_raw(body, headers)]
+            outcomes = await in_thread(partial(publisher.publish, topic, records))
+        there = zip(records, outcomes, strict=True)
         self._count("in", topic, [len(record.value or b"") for record, one in there if "offset" in one])
-        if failed := [one for one in said if "status" in one]:
+        if failed := [one for one in outcomes if "status" in one]:
             self._publishers.drop(Key(user))
-            if not many:
+            if not is_batch:
                 raise RefusedError(failed[0]["status"], failed[0]["message"])
-        statuses = {one.get("status", 200) for one in said}
-        return JSONResponse({"records": said}, statuses.pop() if len(statuses) == 1 else 207)
+        statuses = {one.get("status", 200) for one in outcomes}
+        return JSONResponse({"records": outcomes}, statuses.pop() if len(statuses) == 1 else 207)
 
-    async def _reading(self, key: Key, work: Callable[[], Result]) -> Result:
-        """Return what *work* does with the session of *key*, which is closed when it fails."""
+    async def _in_session(self, key: Key, work: Callable[[], Result]) -> Result:
+        """Return the result of *work* with the session of *key*; close that when Kafka refuses."""
         try:
             return await in_thread(work)
         except RegistryAwayError as error:
@@ -261,9 +264,9 @@ class Mediator:
             raise
 
     @contextmanager
-    def _place(self, user: str | bytes) -> Iterator[None]:
-        """Hold a place among those who write at once within the block."""
-        if self._writing.total() >= AT_ONCE or self._writing[user] >= AT_ONCE_OF_ONE:
+    def _write_slot(self, user: str | bytes) -> Iterator[None]:
+        """Count the block as one of the parallel writes of *user*."""
+        if self._writing.total() >= WRITES or self._writing[user] >= WRITES_PER_USER:
             raise RefusedError(
                 429, f"{self._writing[user]} requests of yours are being written: wait for one"
             )
@@ -272,12 +275,12 @@ class Mediator:
             yield
         finally:
             self._writing[user] -= 1
-            self._writing += Counts()  # forget who has none
+            self._writing += Counts()  # drops zeros
 
-    def _value(self, question: Asked) -> forms.ValueForm:
-        if question.form == "json":
-            return partial(forms.decoded, self._decoder)
-        return forms.whole
+    def _value(self, request: ReadRequest) -> formats.ValueFields:
+        if request.format == "json":
+            return partial(formats.decoded_value, self._decoder)
+        return formats.base64_value
 
     def _count(self, direction: str, topic: str, sizes: list[int]) -> None:
         if sizes:
@@ -286,39 +289,39 @@ class Mediator:
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events, and *turn*, which ends with them."""
+    """Server-sent events, and the *locks* that are released with them."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncIterator[bytes], turn: ExitStack) -> None:
+    def __init__(self, events: AsyncIterator[bytes], locks: ExitStack) -> None:
         super().__init__(events)
-        self._turn = turn
+        self._locks = locks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
-        with self._turn:
+        """Send the response."""
+        with self._locks:
             await super().__call__(scope, receive, send)
 
 
-async def _asked(gate: Gate, http: Request) -> tuple[Asked, Who, Key]:
-    question, who = asked(http), await gate.login(http)
-    _check_time(who)
-    slow = "" if question.slow is None else f"{question.slow} {question.rank} {question.first}"
-    return question, who, Key(_user(who, http), question.topic, question.group, question.member, slow)
+async def _parse_read(authorizer: Authorizer, http: Request) -> tuple[ReadRequest, Credentials, Key]:
+    request, login = parse_read_request(http), await authorizer.login(http)
+    _check_expiry(login)
+    slow = "" if request.slow is None else f"{request.slow} {request.rank} {request.first}"
+    return request, login, Key(_user_key(login, http), request.topic, request.group, request.member, slow)
 
 
-async def _wait(turn: asyncio.Lock) -> None:
+async def _acquire(lock: asyncio.Lock) -> None:
     try:
-        await asyncio.wait_for(turn.acquire(), PATIENCE)
+        await asyncio.wait_for(lock.acquire(), LOCK_TIMEOUT)
     except TimeoutError as error:
         why = "another request reads here, in this group: wait for it, or name another member="
         raise RefusedError(409, why) from error
 
 
-def _check_time(who: Who) -> None:
-    if isinstance(who, Token) and time.time() >= who.expires:
+def _check_expiry(login: Credentials) -> None:
+    if isinstance(login, Token) and time.time() >= login.expires:
         raise RefusedError(401, "the token has ended")
 
 
-def _user(who: Who, http: Request) -> str | bytes:
-    return who.digest if who is not None else http.client.host if http.client else ""
+def _user_key(login: Credentials, http: Request) -> str | bytes:
+    return login.digest if login is not None else http.client.host if http.client else ""

@@ -1,4 +1,4 @@
-"""One stamp of one alert over HTTP: its record is fetched by offset, as who asks."""
+"""One stamp of one alert over HTTP: its record is fetched by offset."""
 
 import threading
 import time
@@ -8,15 +8,8 @@ from typing import Any
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, headers_of
-from nightwire.directory.mediator.entering import check_topic, refusal
-from nightwire.schemas import (
-    AlertDecoder,
-    RegistryAwayError,
-    SchemaError,
-    StampError,
-    stamp_file,
-    survey,
-)
+from nightwire.directory.mediator.kafka_access import check_topic, kafka_refusal
+from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError, StampError, stamp_file, survey
 from nightwire.schemas.serving import RefusedError
 
 
@@ -25,22 +18,22 @@ class AlertFetcher:
 
     Args:
         bootstrap: Kafka's address.
-        client: librdkafka's properties of who asks.
-        place: The partition.
+        client: librdkafka's properties, with the user's credentials.
+        partition: Topic and number.
 
     Attributes:
-        used: When it was last used. [s, `time.monotonic`]
+        last_used: When it was last used. [s, `time.monotonic`]
 
     Raises:
         RefusedError: Kafka refuses the topic, or does not answer.
     """
 
-    def __init__(self, bootstrap: str, client: Mapping[str, Any], place: TopicPartition) -> None:
-        self.used = time.monotonic()
-        self._place, self._lock = place, threading.Lock()
+    def __init__(self, bootstrap: str, client: Mapping[str, Any], partition: TopicPartition) -> None:
+        self.last_used = time.monotonic()
+        self._partition, self._lock = partition, threading.Lock()
         self._fetcher = RecordFetcher(bootstrap, client)
         try:
-            check_topic(self._fetcher, place[0])
+            check_topic(self._fetcher, partition[0])
         except RefusedError:
             self._fetcher.close()
             raise
@@ -51,32 +44,32 @@ class AlertFetcher:
         Raises:
             RefusedError: 404: Kafka does not have it; 503: it does not answer.
         """
-        self.used = time.monotonic()
+        self.last_used = time.monotonic()
         try:
             with self._lock:
-                return self._fetcher.one(self._place, offset)
+                return self._fetcher.one(self._partition, offset)
         except MissingError as error:
             raise RefusedError(404, str(error)) from error
         except KafkaException as error:
-            raise refusal(error.args[0], self._place[0]) from error
+            raise kafka_refusal(error.args[0], self._partition[0]) from error
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the consumer."""
         with self._lock:
             self._fetcher.close()
 
 
-def picture(message: Message, decoder: AlertDecoder, wanted: str) -> tuple[str, bytes]:
+def stamp_image(message: Message, decoder: AlertDecoder, wanted: str) -> tuple[str, bytes]:
     """Return the media type and the bytes of a stamp of the alert in *message*.
 
     Args:
         message: A record.
-        decoder: Decodes it.
-        wanted: Name and form: ``science.fits``, ``difference.png``.
+        decoder: Decodes alerts.
+        wanted: Name and format: ``science.fits``, ``difference.png``.
 
     Raises:
         RefusedError: 404: there is no such stamp; 422: it, or the alert, is broken; 503: the
-            alert's schema cannot be had just now.
+            schema registry does not answer.
     """
     named = headers_of(message).get("survey", str(message.topic()).partition(".")[2].encode())
     try:

@@ -1,10 +1,10 @@
-"""The directory's rows: who is alive, what is known of each site, and SQL over it; pure."""
+"""The directory's rows: liveness of processes, the rows of each site, SQL over them; pure."""
 
 from nightwire.directory.model.columns import COLUMNS, Column
 from nightwire.directory.model.liveness import GONE, Holder, LogClock, next_holder
 from nightwire.directory.model.registry_views import EVENTS, REGISTRY_TABLES, ivoid
 from nightwire.directory.model.site_rows import MemberRow, SiteRows
-from nightwire.directory.model.view import QueryError, Rows, TooLongError, View
+from nightwire.directory.model.view import QueryError, QueryTimeoutError, Rows, View
 
 __all__ = [
     "COLUMNS",
@@ -16,9 +16,9 @@ __all__ = [
     "LogClock",
     "MemberRow",
     "QueryError",
+    "QueryTimeoutError",
     "Rows",
     "SiteRows",
-    "TooLongError",
     "View",
     "ivoid",
     "next_holder",

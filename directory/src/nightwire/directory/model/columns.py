@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """What a column holds.
+    """The description of a column.
 
     Attributes:
         unit: As VOUnits spells it; empty for none.
@@ -30,8 +30,8 @@ COLUMNS: Mapping[str, Column] = {
     "state": Column("", "live, late, gone, or listed where nothing tells"),
     "silence": Column("s", "Time since the last heartbeat, by the log's clock"),
     "heard": Column("ms", "Kafka's time of its newest record in the log, since 1970, UTC"),
-    "ended": Column("", "1 where it said goodbye"),
-    "rivals": Column("", "Records of others that wanted the name while it was taken"),
+    "ended": Column("", "1 where it unregistered"),
+    "rivals": Column("", "Records of other instances while the name was taken"),
     "members": Column("", "Members of consumer groups that read it"),
     "newest": Column("ms", "Time of the topic's newest record, since 1970, UTC"),
     "rate": Column("1/s", "Records a second, the mean of the last minute"),

@@ -1,6 +1,6 @@
-"""Who writes and who reads each topic: views over `schema`'s, by entries, filters and names.
+"""Views of the writers and readers of each topic, over `schema`'s.
 
-A name says who writes: ``filter.OWNER.NAME`` its filter, ``returns.BROKER`` that broker,
+The writer of a topic by its name: ``filter.OWNER.NAME`` its filter, ``returns.BROKER`` that broker,
 ``requests.OWNER`` that owner, and the filter engine answers.
 """
 

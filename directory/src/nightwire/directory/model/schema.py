@@ -1,4 +1,4 @@
-"""The tables behind the directory, and the views that people ask; units stand beside columns."""
+"""SQLite's tables, and the views that users query; units stand beside columns."""
 
 LIVE, LATE = 300, 129_600
 """Age of a topic's newest record up to which it is live, and late: surveys rest by day. [s]"""

@@ -1,6 +1,6 @@
-"""The site on a page: who writes and who reads which stream, drawn as a graph."""
+"""The site's page: the writers and readers of each stream, drawn as a graph."""
 
-from nightwire.directory.page.files import SAFE, static
+from nightwire.directory.page.files import SECURITY_HEADERS, static
 from nightwire.directory.page.graph import graph
 
-__all__ = ["SAFE", "graph", "static"]
+__all__ = ["SECURITY_HEADERS", "graph", "static"]

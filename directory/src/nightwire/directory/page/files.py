@@ -1,16 +1,16 @@
-"""The page's files, and what a browser may do with them."""
+"""The page's files, and the headers that restrict the browser."""
 
 from collections.abc import Mapping
 from importlib.resources import files
 
 TYPES = {"index.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
-SAFE: Mapping[str, str] = {
+SECURITY_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-"""Headers by which a browser runs and fetches nothing but ours, whatever names are shown."""
+"""A browser runs and fetches our files alone, whatever names are shown."""
 
 
 def static(name: str) -> tuple[str, bytes]:

@@ -1,18 +1,18 @@
-"""Who writes and who reads which stream, as nodes and edges; pure."""
+"""The graph of streams, their writers and readers, as nodes and edges; pure."""
 
 from typing import Any
 
 from nightwire.directory.model import View
 
-MOST = 400
+MAX_STREAMS = 400
 """Most streams that are drawn."""
-OWN = frozenset(
+INTERNAL = frozenset(
     {"requests", "answers", "seen", "overflow", "accounts", "visits", "filters", "directory", "dead-letters"}
     | {"_schemas", "vtp-positions", "subscriptions", "channels", "flows", "flow-problems"}
 )
-"""Kinds of topics in which the site's processes talk to each other."""
+"""Kinds of topics between the site's processes."""
 WRITERS, SOURCES, BETWEEN, DERIVED, READERS = range(5)
-"""Columns, from left to right: who reads and writes stands between."""
+"""Columns, from left to right; parties that read and write are between."""
 COLUMN = {"filter": BETWEEN, "broker": BETWEEN, "consumer": READERS, "feed": READERS}
 STREAMS = """SELECT topic AS name, kind, survey, partitions, rate, newest, state, schema_id FROM streams
 WHERE site = ? ORDER BY kind IN ('alerts', 'voevents', 'filter', 'broker', 'returns') DESC, topic LIMIT ?"""
@@ -27,9 +27,9 @@ def graph(view: View, site: str) -> dict[str, Any]:
     """Return the site, its processes, and the graph of its streams: nodes, and edges between them.
 
     Raises:
-        QueryError: More write or read than an answer may have rows.
+        QueryError: There are more writers or readers than an answer may have rows.
     """
-    nodes = {one["id"]: one for one in map(_stream, view.query(STREAMS, site, MOST).records())}
+    nodes = {one["id"]: one for one in map(_stream, view.query(STREAMS, site, MAX_STREAMS).records())}
     edges = []
     for view_name, more in (("writers", "NULL AS members, NULL AS lag"), ("readers", "members, lag")):
         for link in view.query(LINKS.format(more, view_name), site).records():
@@ -39,8 +39,8 @@ def graph(view: View, site: str) -> dict[str, Any]:
             party = nodes.setdefault(key, _party(link, WRITERS if view_name == "writers" else READERS))
             party["own"] &= stream["own"]
             ends = (key, stream["id"]) if view_name == "writers" else (stream["id"], key)
-            said = {name: link[name] for name in ("state", "members", "lag")}
-            edges.append({"from": ends[0], "to": ends[1], "rate": stream["rate"], **said})
+            fields = {name: link[name] for name in ("state", "members", "lag")}
+            edges.append({"from": ends[0], "to": ends[1], "rate": stream["rate"], **fields})
     return {
         "site": next(iter(view.query(SITE, site).records()), {"site": site}),
         "processes": view.query(PROCESSES, site).records(),
@@ -51,12 +51,12 @@ def graph(view: View, site: str) -> dict[str, Any]:
 
 def _stream(row: dict[str, Any]) -> dict[str, Any]:
     column = DERIVED if row["kind"] in ("filter", "broker", "returns", "overflow", "answers") else SOURCES
-    own = row["kind"] in OWN
+    own = row["kind"] in INTERNAL
     return {**row, "id": f"topic/{row['name']}", "shape": "topic", "column": column, "own": own}
 
 
 def _party(link: dict[str, Any], column: int) -> dict[str, Any]:
-    """Return who writes or reads, in *column* unless it does both."""
-    said = {name: link[name] for name in ("name", "kind", "owner", "state")}
+    """Return the node of a writer or reader, in *column* unless it does both."""
+    fields = {name: link[name] for name in ("name", "kind", "owner", "state")}
     column = COLUMN.get(link["kind"], column)
-    return {**said, "id": f"{link['kind']}/{link['name']}", "shape": "party", "column": column, "own": True}
+    return {**fields, "id": f"{link['kind']}/{link['name']}", "shape": "party", "column": column, "own": True}

@@ -1,6 +1,6 @@
-"""The directory's process, and its HTTP."""
+"""The directory's process and its HTTP API."""
 
-from nightwire.directory.gate import Gate
+from nightwire.directory.authorization import Authorizer
 from nightwire.directory.serve.app import Site, application
 
-__all__ = ["Gate", "Site", "application"]
+__all__ = ["Authorizer", "Site", "application"]

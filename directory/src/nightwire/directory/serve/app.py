@@ -1,6 +1,6 @@
-"""The directory over HTTP: questions, entries, and what others read of it."""
+"""The directory over HTTP: queries, entries, interests, exports and the page."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,13 +18,13 @@ from nightwire.core.presence import EntryError, entry, entry_key, home_header
 from nightwire.core.subscriptions import InterestError, interest_key, interest_of
 from nightwire.directory.answers import EXPORTS
 from nightwire.directory.answers.service_discovery import targets
-from nightwire.directory.following import write
-from nightwire.directory.gate import Gate
-from nightwire.directory.mediator import Mediator
+from nightwire.directory.authorization import Authorizer
+from nightwire.directory.ingest import write
+from nightwire.directory.mediator import Endpoint, Handler, Mediator
 from nightwire.directory.model import QueryError, View
-from nightwire.directory.page import SAFE, graph, static
+from nightwire.directory.page import SECURITY_HEADERS, graph, static
 from nightwire.directory.serve.flows import flow_endpoints
-from nightwire.directory.serve.questions import Questions
+from nightwire.directory.serve.query_executor import QueryExecutor
 from nightwire.schemas import SchemaError
 from nightwire.schemas.records import ENTRY, SUBSCRIPTION
 from nightwire.schemas.serving import RefusedError, body_of, hung_up, object_of, refusal
@@ -33,31 +33,31 @@ from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS, NameError_
 MAX_BODY = 128 << 10
 """Longest request. [byte]"""
 FIELDS = frozenset({"kind", "name", "owner", "survey", "topic", "endpoints", "capabilities"})
-"""What may be said of an entry."""
+"""The fields of an entry in JSON."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """What is served.
+    """The site that is served.
 
     Attributes:
-        view: What is known.
+        view: The directory's rows.
         name: This site's name.
         bootstrap: Its Kafka.
-        gate: Who may.
+        authorizer: Of its requests.
         ready: Whether the log was read to its end.
-        mediator: Reads and writes topics for others; None: nobody does.
+        mediator: Reads and writes topics over HTTP; None: not at all.
     """
 
     view: View
     name: str
     bootstrap: str
-    gate: Gate
+    authorizer: Authorizer
     ready: Callable[[], bool] = lambda: True
     mediator: Mediator | None = None
 
     def check_ready(self) -> None:
-        """Do nothing once the log was read.
+        """Check that the log was read to its end.
 
         Raises:
             RefusedError: It is being read.
@@ -66,22 +66,19 @@ class Site:
             raise RefusedError(503, "the log is being read; ask again in a moment")
 
 
-Answering = Callable[[Request], Awaitable[Response]]
-
-
-def application(site: Site, answered: Counter) -> Starlette:
-    """Return the directory of *site* as an ASGI application; *answered* counts its requests."""
-    asked = Questions(site.view)
-    endpoints: list[tuple[str, str, Answering]] = [
-        ("POST", "/query", partial(query, site, asked)),
-        ("GET", "/query", partial(query, site, asked)),
+def application(site: Site, requests: Counter) -> Starlette:
+    """Return the directory of *site* as an ASGI application; *requests* counts its requests."""
+    executor = QueryExecutor(site.view)
+    endpoints: list[Endpoint] = [
+        ("POST", "/query", partial(query, site, executor)),
+        ("GET", "/query", partial(query, site, executor)),
         ("POST", "/entries", partial(add, site)),
         ("DELETE", "/entries/{kind}/{name}", partial(remove, site)),
-        ("PUT", "/subscriptions", partial(want, site)),
-        ("DELETE", "/subscriptions/{name}", partial(want_no_more, site)),
-        *flow_endpoints(site.bootstrap, site.gate),
+        ("PUT", "/subscriptions", partial(put_interest, site)),
+        ("DELETE", "/subscriptions/{name}", partial(delete_interest, site)),
+        *flow_endpoints(site.bootstrap, site.authorizer),
         ("GET", "/http_sd", partial(http_sd, site)),
-        *(site.mediator.endpoints(site.gate) if site.mediator else ()),
+        *(site.mediator.endpoints(site.authorizer) if site.mediator else ()),
         ("GET", "/export/{form}", partial(export, site)),
         ("GET", "/graph.json", partial(graph_json, site)),
         ("GET", "/", partial(page, site, "index.html")),
@@ -89,63 +86,64 @@ def application(site: Site, answered: Counter) -> Starlette:
         ("GET", "/page.js", partial(page, None, "page.js")),
     ]
     routes = [
-        Route(path, partial(_respond, answer, answered), methods=[method])
-        for method, path, answer in endpoints
+        Route(path, partial(_respond, handler, requests), methods=[method])
+        for method, path, handler in endpoints
     ]
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
 
 
-async def query(site: Site, asked: Questions, http: Request) -> Response:
+async def query(site: Site, executor: QueryExecutor, http: Request) -> Response:
     """Answer ``{"sql": …}``, or ``?sql=…``; ``?as=`` names the form."""
-    await site.gate.may_read(http)
+    await site.authorizer.may_read(http)
     site.check_ready()
     sql = (
         http.query_params.get("sql") if http.method == "GET" else (await object_of(http, MAX_BODY)).get("sql")
     )
     if not isinstance(sql, str):
         raise RefusedError(400, 'say {"sql": "SELECT …"}')
-    form = http.query_params.get("as", "json")
-    media_type, body = await asked.answer(sql, http.client.host if http.client else "", form)
+    format_ = http.query_params.get("as", "json")
+    media_type, body = await executor.answer(sql, http.client.host if http.client else "", format_)
     return Response(body, media_type=media_type, headers=home_header(site.name))
 
 
 async def add(site: Site, http: Request) -> Response:
-    """List an entry: by who may write the directory, or by its owner."""
-    said = await object_of(http, MAX_BODY)
-    if unknown := said.keys() - FIELDS:
+    """Write an entry, for users who may write `directory`, or own it."""
+    fields = await object_of(http, MAX_BODY)
+    if unknown := fields.keys() - FIELDS:
         raise RefusedError(400, f"{', '.join(sorted(unknown))}: there are {', '.join(sorted(FIELDS))}")
-    texts = {name: said.get(name, "") for name in FIELDS - {"endpoints", "capabilities"}}
-    endpoints, capabilities = said.get("endpoints", {}), said.get("capabilities", {})
+    texts = {name: fields.get(name, "") for name in FIELDS - {"endpoints", "capabilities"}}
+    endpoints, capabilities = fields.get("endpoints", {}), fields.get("capabilities", {})
     if not all(isinstance(one, str) for one in (*texts.values(), *_values(endpoints))):
         raise RefusedError(400, "names are texts, endpoints an object of texts")
     if not isinstance(capabilities, dict):
         raise RefusedError(400, "capabilities are an object")
     found = entry(**texts, endpoints=endpoints, capabilities=capabilities)
-    await site.gate.may_write(http, DIRECTORY, _owner(site, found["kind"], found["name"], found["owner"]))
+    owner = _owner(site, found["kind"], found["name"], found["owner"])
+    await site.authorizer.may_write(http, DIRECTORY, owner)
     await run_in_threadpool(write, site.bootstrap, {entry_key(found): ENTRY.encode(found)})
     return JSONResponse({"site": site.name, "kind": found["kind"], "name": found["name"]}, 201)
 
 
 async def remove(site: Site, http: Request) -> Response:
-    """Take an entry out: by who may write the directory, or by its owner."""
+    """Delete an entry, for users who may write `directory`, or own it."""
     kind, name = http.path_params["kind"], http.path_params["name"]
-    await site.gate.may_write(http, DIRECTORY, _owner(site, kind, name))
+    await site.authorizer.may_write(http, DIRECTORY, _owner(site, kind, name))
     key = entry_key({"site": site.name, "kind": kind, "name": name})
     await run_in_threadpool(write, site.bootstrap, {key: None})
     return Response(status_code=204)
 
 
-async def want(site: Site, http: Request) -> Response:
-    """Note what who asks wants or offers: under his own name, of what he may read or write.
+async def put_interest(site: Site, http: Request) -> Response:
+    """Write an interest of the user in a topic that he may read, or write if it is an offer.
 
-    The body is the record as it goes to the topic `subscriptions`.
+    The body is the record of the topic `subscriptions`.
     """
     body = await body_of(http, MAX_BODY)
     found = SUBSCRIPTION.decode(body)
     key = interest_key(found)
     interest_of(key, body)
-    may = site.gate.may_read if found["kind"] == "subscription" else site.gate.may_write
-    await site.gate.writer(http)
+    may = site.authorizer.may_read if found["kind"] == "subscription" else site.authorizer.may_write
+    await site.authorizer.writer(http)
     login = await may(http, found["topic"])
     if found["site"] != site.name or (login is not None and login.name != found["subscriber"]):
         raise RefusedError(403, f"{key} is not yours at {site.name}")
@@ -153,10 +151,10 @@ async def want(site: Site, http: Request) -> Response:
     return JSONResponse({"site": site.name, "name": found["name"]}, 201)
 
 
-async def want_no_more(site: Site, http: Request) -> Response:
-    """Take out what who asks wanted or wrote; ``?subscriber=`` says who where Kafka asks nobody."""
-    await site.gate.writer(http)
-    login = await site.gate.login(http)
+async def delete_interest(site: Site, http: Request) -> Response:
+    """Delete an interest of the user, or of ``?subscriber=`` where Kafka has no passwords."""
+    await site.authorizer.writer(http)
+    login = await site.authorizer.login(http)
     who = http.query_params.get("subscriber", "") if login is None else login.name
     key = interest_key({"site": site.name, "subscriber": who, "name": http.path_params["name"]})
     await run_in_threadpool(write, site.bootstrap, {key: None}, SUBSCRIPTIONS)
@@ -164,38 +162,38 @@ async def want_no_more(site: Site, http: Request) -> Response:
 
 
 async def http_sd(site: Site, _http: Request) -> Response:
-    """Answer Prometheus, which does not say who it is, and keeps what it knows until we know."""
+    """Answer Prometheus, without credentials; at an error it keeps its last targets."""
     site.check_ready()
     return JSONResponse(targets(site.view, site.name))
 
 
 async def export(site: Site, http: Request) -> Response:
-    """Answer with a document of the site, in a form of `EXPORTS`."""
-    await site.gate.may_read(http)
+    """Answer with a document of the site, one of `EXPORTS`."""
+    await site.authorizer.may_read(http)
     site.check_ready()
-    if (form := http.path_params["form"]) not in EXPORTS:
-        raise RefusedError(404, f"{form!r} is no form; there are {', '.join(EXPORTS)}")
-    media_type, make = EXPORTS[form]
+    if (format_ := http.path_params["form"]) not in EXPORTS:
+        raise RefusedError(404, f"{format_!r} is no form; there are {', '.join(EXPORTS)}")
+    media_type, make = EXPORTS[format_]
     return Response(await run_in_threadpool(make, site.view, site.name), media_type=media_type)
 
 
 async def graph_json(site: Site, http: Request) -> Response:
-    """Answer the page: who writes and who reads what."""
-    await site.gate.may_read(http)
+    """Answer the page with the graph of writers and readers."""
+    await site.authorizer.may_read(http)
     site.check_ready()
     return JSONResponse(await run_in_threadpool(graph, site.view, site.name))
 
 
 async def page(site: Site | None, name: str, http: Request) -> Response:
-    """Answer a browser with a file of the page; *site*: who asks has to show who he is first."""
+    """Answer with a file of the page; with *site*, to users with credentials alone."""
     if site is not None:
-        await site.gate.may_read(http)
+        await site.authorizer.may_read(http)
     media_type, body = static(name)
-    return Response(body, media_type=media_type, headers=SAFE)
+    return Response(body, media_type=media_type, headers=SECURITY_HEADERS)
 
 
 def _owner(site: Site, kind: str, name: str, wanted: str | None = None) -> str | None:
-    """Return who may change an entry by being its owner; None for nobody."""
+    """Return the owner who may change an entry; None for nobody."""
     sql = "SELECT owner FROM peers WHERE site = ? AND kind = ? AND name = ?"
     there = [owner for (owner,) in site.view.query(sql, site.name, kind, name).rows]
     if kind in {"process", "site", "neighbour"} or (there and wanted is not None and there != [wanted]):
@@ -207,15 +205,15 @@ def _values(endpoints: Any) -> list[Any]:
     return list(endpoints.values()) if isinstance(endpoints, dict) else [None]
 
 
-async def _respond(answer: Answering, answered: Counter, http: Request) -> Response:
+async def _respond(handler: Handler, requests: Counter, http: Request) -> Response:
     try:
-        response = await answer(http)
+        response = await handler(http)
     except (RefusedError, QueryError, EntryError, InterestError, SchemaError, NameError_) as error:
         response = refusal(error.status if isinstance(error, RefusedError) else 400, str(error))
     except (DeliveryError, KafkaException) as error:
         response = refusal(503, str(error))
     response.headers["Cache-Control"] = "no-store"
-    answered.labels(
+    requests.labels(
         http.scope["route"].path if "route" in http.scope else "", str(response.status_code)
     ).inc()
     return response

@@ -1,8 +1,8 @@
-"""Registers what cannot register itself, as long as its page of metrics answers."""
+"""Registration of processes that cannot register themselves, while their metrics page answers."""
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import httpx
@@ -18,17 +18,17 @@ TIMEOUT = 1.5
 
 
 class WatchError(MendableError):
-    """What is to be watched is not said as it has to be."""
+    """``--watch`` is malformed."""
 
 
 @dataclass(frozen=True)
-class Watched:
+class WatchedProcess:
     """A process that is watched.
 
     Attributes:
-        name: What people call it.
-        endpoint: What its page is: ``metrics``, or ``metrics:JOB`` of a job of its own.
-        address: ``HOST:PORT[/PATH]`` of that page.
+        name: In the directory.
+        endpoint: ``metrics``, or ``metrics:JOB`` for Prometheus' job.
+        address: ``HOST:PORT[/PATH]`` of its metrics page.
     """
 
     name: str
@@ -36,32 +36,27 @@ class Watched:
     address: str
 
     @classmethod
-    def parse(cls, text: str) -> "Watched":
-        """Return what ``NAME=HOST:PORT[/PATH]`` or ``NAME:JOB=…`` says.
+    def parse(cls, text: str) -> "WatchedProcess":
+        """Return the process ``NAME=HOST:PORT[/PATH]`` or ``NAME:JOB=…``.
 
         Raises:
-            WatchError: It says nothing of the kind.
+            WatchError: It is malformed.
         """
-        said, equals, address = text.partition("=")
-        name, colon, job = said.partition(":")
+        named, equals, address = text.partition("=")
+        name, colon, job = named.partition(":")
         if not equals or not name or ":" not in address or (colon and not job):
             raise WatchError(f"{text!r} is not NAME=HOST:PORT[/PATH] or NAME:JOB=HOST:PORT[/PATH]")
         return cls(name, f"metrics:{job}" if job else "metrics", address)
 
     @property
-    def endpoints(self) -> Mapping[str, str]:
-        """Its endpoints, as an entry has them."""
-        return {self.endpoint: self.address}
-
-    @property
     def url(self) -> str:
-        """Where its page is looked for."""
+        """The URL of its metrics page."""
         return f"http://{self.address}" + ("" if "/" in self.address else "/metrics")
 
 
-def watch(bootstrap: str, watched: Watched, stop: Stop) -> None:
+def watch(bootstrap: str, watched: WatchedProcess, stop: Stop) -> None:
     """Keep *watched* in the directory while its page answers, until told to *stop*."""
-    presence = Presence(bootstrap, "process", watched.name, endpoints=watched.endpoints)
+    presence = Presence(bootstrap, "process", watched.name, endpoints={watched.endpoint: watched.address})
     answered = True
     while True:
         if (answers := _answers(watched.url)) != answered:
@@ -81,7 +76,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def watch_all(bootstrap: str, all_watched: Sequence[Watched], stop: Stop) -> None:
+def watch_all(bootstrap: str, all_watched: Sequence[WatchedProcess], stop: Stop) -> None:
     """Watch each in a thread of its own."""
     for watched in all_watched:
         threading.Thread(

@@ -1,15 +1,15 @@
 """Other sites: their logs, read beside our own."""
 
 from nightwire.directory.sites.address import SiteAddress, SiteAddressError
-from nightwire.directory.sites.identity import Introduction, SiteRefusedError, check_claim
-from nightwire.directory.sites.neighbours import MOST, Neighbours
+from nightwire.directory.sites.discovery import MAX_SITES, SiteDiscovery
+from nightwire.directory.sites.identity import ClusterIdentity, SiteRefusedError, check_claim
 
 __all__ = [
-    "MOST",
-    "Introduction",
-    "Neighbours",
+    "MAX_SITES",
+    "ClusterIdentity",
     "SiteAddress",
     "SiteAddressError",
+    "SiteDiscovery",
     "SiteRefusedError",
     "check_claim",
 ]

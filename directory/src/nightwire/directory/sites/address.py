@@ -1,4 +1,4 @@
-"""Where another site is, and by whose rights it is read."""
+"""The address of another site's Kafka, and the credentials to read it."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from nightwire.core.kafka import properties
 from nightwire.schemas import MendableError
 
 PREFIX = "NIGHTWIRE_SITE_{}_KAFKA_"
-"""Begins variables with librdkafka's properties for a site; ``KAFKA_*`` are for our own."""
+"""Prefix of variables with librdkafka's properties for a site; ``KAFKA_*`` are our own."""
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}")
 MAX_ADDRESS = 1000
 """Longest address. [character]"""
@@ -28,7 +28,7 @@ CLIENT: Mapping[str, object] = {
 
 
 class SiteAddressError(MendableError):
-    """A site is not named as it has to be."""
+    """A site's address is malformed."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,20 @@ class SiteAddress:
 
     Attributes:
         address: ``HOST:PORT[,HOST:PORT…]``
-        name: What the site has to be called; empty: what it calls itself.
-        rights: librdkafka's properties of who reads it: only where our operator named the address.
+        name: The expected name of the site; empty: its own.
+        credentials: librdkafka's properties of the reader; only of configured addresses.
     """
 
     address: str
     name: str = ""
-    rights: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def parse(cls, text: str, env: Mapping[str, str] = os.environ) -> "SiteAddress":
-        """Return what ``[NAME=]HOST:PORT`` says; rights of NAME are in the environment.
+        """Return the address ``[NAME=]HOST:PORT``; credentials of NAME are in the environment.
 
         Raises:
-            SiteAddressError: It says nothing of the kind.
+            SiteAddressError: It is malformed.
         """
         name, equals, address = text.rpartition("=")
         if not is_address(address) or (equals and not name):
@@ -61,7 +61,7 @@ class SiteAddress:
     @property
     def client(self) -> dict[str, object]:
         """All of librdkafka's properties for it but the address."""
-        return {**CLIENT, **self.rights}
+        return {**CLIENT, **self.credentials}
 
 
 def is_address(text: object) -> bool:

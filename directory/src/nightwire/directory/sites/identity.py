@@ -1,4 +1,4 @@
-"""Who a Kafka says it is, and whether that can be."""
+"""The identity that a Kafka claims in its own log, and its check."""
 
 import time
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from nightwire.core.kafka import consumer, end_offsets, read_until
-from nightwire.directory.following import MALFORMED, entry_of
+from nightwire.directory.ingest import MALFORMED, entry_of
 from nightwire.directory.model import GONE
 from nightwire.directory.sites.address import SiteAddress
 from nightwire.schemas.topics import DIRECTORY
 
 TIMEOUT = 5.0
 """Longest wait for the next answer. [s]"""
-LONGEST = 30.0
-"""Longest reading of a log for who it is of. [s]"""
-MOST_CLAIMS = 100
-"""Most names of one Kafka that are looked at."""
+READ_TIMEOUT = 30.0
+"""Longest reading of a log. [s]"""
+MAX_CLAIMS = 100
+"""Most names that are kept of one Kafka."""
 
 
 class SiteRefusedError(Exception):
@@ -27,8 +27,8 @@ class SiteRefusedError(Exception):
 
 
 @dataclass
-class Introduction:
-    """What a Kafka's own log says of whose it is.
+class ClusterIdentity:
+    """The names that a Kafka's own log claims for its site.
 
     Attributes:
         cluster: Kafka's id.
@@ -40,23 +40,23 @@ class Introduction:
     newest: int = 0
     claims: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
 
-    def note(self, key: str, value: bytes | None, appended: int) -> None:
-        """Note a record of the log."""
+    def add_record(self, key: str, value: bytes | None, appended: int) -> None:
+        """Add a record of the log."""
         self.newest = max(self.newest, appended)
         name, _, rest = key.partition("/")
         if rest == f"site/{name}":
             self.claims.pop(name, None)
             with suppress(*MALFORMED):
-                if value and len(self.claims) < MOST_CLAIMS:
+                if value and len(self.claims) < MAX_CLAIMS:
                     self.claims[name] = (appended, entry_of(key, value))
 
-    def name(self, expected: str = "") -> str:
-        """Return the site's name: the *expected* one, else the only one, of who is alive there.
+    def resolve_name(self, expected: str = "") -> str:
+        """Return the site's name: the *expected* one, else the only one with a live directory.
 
         Raises:
             SiteRefusedError: It has no such name, or several.
         """
-        names = {one for one, claim in self.claims.items() if self._lives(*claim)} or {*self.claims}
+        names = {one for one, claim in self.claims.items() if self._is_alive(*claim)} or {*self.claims}
         if expected in self.claims or (len(names) == 1 and not expected):
             return expected or names.pop()
         known = ", ".join(map(repr, sorted(names)[:5]))
@@ -65,22 +65,22 @@ class Introduction:
         raise SiteRefusedError(f"it is called {known}: say which, by NAME=HOST:PORT")
 
     def endpoint(self, name: str, what: str) -> str:
-        """Return an address that the site *name* gives of itself; empty for none."""
+        """Return the endpoint *what* of the site *name*; empty for none."""
         return str(self.claims[name][1]["endpoints"].get(what, ""))
 
-    def _lives(self, appended: int, found: Mapping[str, Any]) -> bool:
+    def _is_alive(self, appended: int, found: Mapping[str, Any]) -> bool:
         return not found["ended"] and self.newest - appended <= GONE * 1000
 
 
-def introduce(where: SiteAddress) -> Introduction:
-    """Return what the log of the Kafka at *where* says of whose it is.
+def identify(where: SiteAddress) -> ClusterIdentity:
+    """Return the identity of the Kafka at *where*, read from its log.
 
     Raises:
         KafkaException: It cannot be reached, refuses us, or nobody has registered there yet.
     """
     reader = consumer(where.address, client=where.client, enable_partition_eof=True)
     try:
-        found = Introduction(reader.list_topics(timeout=TIMEOUT).cluster_id or "")
+        found = ClusterIdentity(reader.list_topics(timeout=TIMEOUT).cluster_id or "")
         _read(reader, found)
     finally:
         reader.close()
@@ -91,23 +91,24 @@ def introduce(where: SiteAddress) -> Introduction:
     return found
 
 
-def _read(reader: Consumer, found: Introduction) -> None:
-    ends, deadline = end_offsets(reader, [DIRECTORY]), time.monotonic() + LONGEST
+def _read(reader: Consumer, found: ClusterIdentity) -> None:
+    ends, deadline = end_offsets(reader, [DIRECTORY]), time.monotonic() + READ_TIMEOUT
     reader.assign([TopicPartition(*partition, OFFSET_BEGINNING) for partition in ends])
     for message in read_until(reader, ends, patience=TIMEOUT):
         key = (message.key() or b"").decode(errors="replace")
-        found.note(key, message.value(), message.timestamp()[1])
+        found.add_record(key, message.value(), message.timestamp()[1])
         if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"its log has no end for {LONGEST:g} s"))
+            why = f"its log has no end for {READ_TIMEOUT:g} s"
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, why))
 
 
 def check_claim(name: str, cluster: str, bound: Mapping[str, str]) -> None:
-    """Do nothing where the Kafka *cluster* may be the site *name*.
+    """Check that the Kafka *cluster* may be the site *name*.
 
     Args:
-        name: What it says.
-        cluster: Its id.
-        bound: The Kafka of each name that is known, our own among them.
+        name: The claimed name.
+        cluster: The Kafka's id.
+        bound: The Kafka of each known name, our own among them.
 
     Raises:
         SiteRefusedError: The name is another Kafka's, or the Kafka has another name.

@@ -1,10 +1,10 @@
-"""Which of the conditions that are wanted get a channel of their own.  Pure.
+"""The choice of conditions that get a channel.  Pure.
 
-A receiver without a channel gets the whole topic and discards what it does not want.  A channel
-spares its receivers what the smallest other one that they could listen to would bring beside it:
-rate × size × receivers × the difference of the shares that pass.  The channel that spares most is
-made first, and so on, as long as one spares enough.  One that stands has to spare less than one
-that is new, and none is taken out young.
+A receiver without a channel gets the whole topic and discards most of it.  A channel spares its
+receivers the difference to the smallest other channel that covers them: rate × size × receivers ×
+the difference of the shares that pass.  The channel that spares most is made first, and so on, as
+long as one spares enough.  An existing one has to spare less than a new one, and none is taken out
+young.
 """
 
 import hashlib
@@ -20,17 +20,16 @@ Action = Literal["make", "keep", "take out", "forget"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of the planner.
+    """The limits of a plan.
 
     Attributes:
-        groups: Multicast groups that channels may get, ``ADDRESS:PORT``; none where these are not
-            to have any.
-        derived: Whether sources are to copy a channel's events to a topic of its own.
+        groups: Multicast groups that channels may get, ``ADDRESS:PORT``.
+        derived: Whether sources copy a channel's events to a topic of its own.
         full: Whether groups carry alerts whole.
-        make: A channel that spares its receivers so much is made. [byte/s]
-        keep: One that spares less than this is taken out. [byte/s]
-        most: Most channels that the planner makes.
-        age: None is taken out before.
+        make: Least saving of a new channel. [byte/s]
+        keep: Least saving of an existing one. [byte/s]
+        most: Most channels of the planner.
+        age: Least age of one that is taken out.
     """
 
     groups: Sequence[str] = ()
@@ -44,14 +43,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Demand:
-    """What is wanted of a topic, and what there is.
+    """The demand for a topic.
 
     Attributes:
         rate: Events a second.
-        size: Their mean length, as receivers get them. [byte]
-        receivers: By condition, how many have it as the smallest that covers what they want.
-        shares: By condition, which share of the events passes; of the channels' conditions too.
-        covered: By condition, those of *receivers* that it covers.
+        size: Their mean length at receivers. [byte]
+        receivers: By condition, the subscriptions that it covers most narrowly.
+        shares: By condition, channels' too, the share of events that passes.
+        covered: By condition, the conditions in *receivers* that it covers.
     """
 
     rate: float
@@ -63,14 +62,14 @@ class Demand:
 
 @dataclass(frozen=True)
 class Change:
-    """What is to become of a channel.
+    """A planned change of a channel.
 
     Attributes:
-        action: What is done.
-        mapping: The channel, as it is to be.
-        receivers: How many listen to it, or would.
-        share: Which share of the events it has.
-        spared: What it spares them. [byte/s]
+        action: What the change does.
+        mapping: The channel afterwards.
+        receivers: How many it has, or would have.
+        share: Of the topic's events.
+        spared: The receivers' saving. [byte/s]
     """
 
     action: Action
@@ -81,20 +80,20 @@ class Change:
 
 
 def plan(
-    now: Sequence[ChannelMapping], demand: Demand, settings: Settings, topic: str, who: str, at: datetime
+    now: Sequence[ChannelMapping], demand: Demand, settings: Settings, topic: str, made_by: str, at: datetime
 ) -> list[Change]:
-    """Return what is to become of the channels that the planner made or would make.
+    """Return the changes of the planner's channels.
 
     Args:
         now: The topic's channels; those that people made stay as they are.
-        demand: What is wanted.
-        settings: What is asked.
-        topic: Whose channels.
-        who: Makes them.
+        demand: For the topic.
+        settings: Limits.
+        topic: Its name.
+        made_by: Who makes them.
         at: The present.
     """
-    ours = {one.condition: one for one in now if one.automatic and _carries(one)}
-    chosen = _chosen(now, ours, demand, settings, at)
+    ours = {one.condition: one for one in now if one.automatic and _carried(one)}
+    chosen = _choose(now, ours, demand, settings, at)
     found = list[Change]()
     free = iter(_free_groups(now, settings))
     taken = {one.group for one in now if not one.automatic}
@@ -103,71 +102,71 @@ def plan(
         mapping = ours.get(condition)
         if mapping is None or (mapping.group and mapping.group in taken):  # planned by two at once
             action, mapping = "make", ChannelMapping(
-                topic, name_of(condition), condition, who, at, derived=settings.derived,
+                topic, name_of(condition), condition, made_by, at, derived=settings.derived,
                 group=next(free, None), full=settings.full, automatic=True,
             )  # fmt: skip
         taken.add(mapping.group)
-        if _carries(mapping):
+        if _carried(mapping):
             found.append(_change(action, mapping, demand, spared))
     for condition, mapping in ours.items():
         if condition not in chosen:
-            spared = _spared(condition, demand, _reached(now, chosen, demand))
+            spared = _spared(condition, demand, _reach(now, chosen, demand))
             out = replace(mapping, group=None, derived=False, made=at)
             found.append(_change("take out", out, demand, spared))
-    gone = [one for one in now if one.automatic and not _carries(one) and at - one.made >= settings.age]
-    return found + [_change("forget", one, demand, 0.0) for one in gone]
+    old = [one for one in now if one.automatic and not _carried(one) and at - one.made >= settings.age]
+    return found + [_change("forget", one, demand, 0.0) for one in old]
 
 
 def name_of(condition: str) -> str:
-    """Return the name of the channel that the planner makes for a condition."""
+    """Return the name of the planner's channel for a condition."""
     return f"auto-{hashlib.sha256(condition.encode()).hexdigest()[:8]}"
 
 
-def _chosen(
+def _choose(
     now: Sequence[ChannelMapping],
     ours: Mapping[str, ChannelMapping],
     demand: Demand,
     settings: Settings,
     at: datetime,
 ) -> dict[str, float]:
-    """Return the conditions that are to have a channel, and what each spares beside the others."""
-    manual = {one.condition for one in now if not one.automatic and _carries(one)}
+    """Return the conditions that get a channel, and the saving of each beside the others."""
+    manual = {one.condition for one in now if not one.automatic and _carried(one)}
     young = sorted(condition for condition, one in ours.items() if at - one.made < settings.age)
     wanted = {one for one in demand.receivers if len(one.encode()) <= MAX_CONDITION}
-    there = (wanted | ours.keys()) - manual - {*young}
-    reach, found = _reached(now, (), demand), dict[str, float]()
+    candidates = (wanted | ours.keys()) - manual - {*young}
+    reach, found = _reach(now, (), demand), dict[str, float]()
     for one in young:
         found[one] = _spared(one, demand, reach)
-        reach = _narrowed(reach, one, demand)
-    while there and len(found) < settings.most:
-        spared = {one: _spared(one, demand, reach) for one in sorted(there)}
-        least = {one: settings.keep if one in ours else settings.make for one in there}
+        reach = _narrow(reach, one, demand)
+    while candidates and len(found) < settings.most:
+        spared = {one: _spared(one, demand, reach) for one in sorted(candidates)}
+        least = {one: settings.keep if one in ours else settings.make for one in candidates}
         best = max(spared, key=lambda one: spared[one] / max(1.0, least[one]))
         if spared[best] < max(1.0, least[best]):
             break
-        there.remove(best)
+        candidates.remove(best)
         found[best] = spared[best]
-        reach = _narrowed(reach, best, demand)
+        reach = _narrow(reach, best, demand)
     return found
 
 
-def _reached(
+def _reach(
     now: Sequence[ChannelMapping], chosen: Sequence[str] | Mapping[str, float], demand: Demand
 ) -> dict[str, float]:
-    """Return the share that receivers of each condition get by people's channels and *chosen*."""
+    """Return the share that each condition's receivers get by manual channels and *chosen*."""
     reach = dict.fromkeys(demand.receivers, 1.0)
-    for one in [*(each.condition for each in now if not each.automatic and _carries(each)), *chosen]:
-        reach = _narrowed(reach, one, demand)
+    for one in [*(each.condition for each in now if not each.automatic and _carried(each)), *chosen]:
+        reach = _narrow(reach, one, demand)
     return reach
 
 
-def _narrowed(reach: Mapping[str, float], by: str, demand: Demand) -> dict[str, float]:
+def _narrow(reach: Mapping[str, float], by: str, demand: Demand) -> dict[str, float]:
     share, below = demand.shares.get(by, 1.0), demand.covered.get(by, frozenset())
     return {one: min(had, share) if one in below else had for one, had in reach.items()}
 
 
 def _spared(condition: str, demand: Demand, reach: Mapping[str, float]) -> float:
-    """Return what a channel spares its receivers, beside what they can have already. [byte/s]"""
+    """Return the saving of a channel, beside those that its receivers have already. [byte/s]"""
     share, below = demand.shares.get(condition, 1.0), demand.covered.get(condition, frozenset())
     less = sum(demand.receivers[one] * max(0.0, reach[one] - share) for one in below)
     return demand.rate * demand.size * less
@@ -179,7 +178,7 @@ def _change(action: Action, mapping: ChannelMapping, demand: Demand, spared: flo
     return Change(action, mapping, receivers, demand.shares.get(mapping.condition, 1.0), spared)
 
 
-def _carries(one: ChannelMapping) -> bool:
+def _carried(one: ChannelMapping) -> bool:
     return one.derived or one.group is not None
 
 

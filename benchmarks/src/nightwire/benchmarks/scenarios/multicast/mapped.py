@@ -12,7 +12,7 @@ from nightwire.benchmarks.model.scenario import Figure
 from nightwire.benchmarks.scenarios.multicast.network import FEW, OnNetwork, checked
 from nightwire.core.channels import ChannelMapping
 from nightwire.core.kafka import ensure_topics
-from nightwire.multicast.planning import end_of, put
+from nightwire.multicast.planning import offsets_ahead, write_mappings
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import CHANNELS, settings
 from nightwire.schemas.wire import frame
@@ -52,8 +52,10 @@ class Moves(OnNetwork):
                 nonlocal moves
                 while not over.wait(EVERY):
                     moves += 1
-                    since = end_of(site.bootstrap, topic, lead=LEAD)
-                    put(site.bootstrap, [replace(channel, group=groups[moves % GROUPS], since=since)])
+                    since = offsets_ahead(site.bootstrap, topic, lead=LEAD)
+                    write_mappings(
+                        site.bootstrap, [replace(channel, group=groups[moves % GROUPS], since=since)]
+                    )
 
             mover = threading.Thread(target=move)
             mover.start()
@@ -68,7 +70,7 @@ class Moves(OnNetwork):
         """Make a channel, and return it."""
         ensure_topics(self._site.bootstrap, [settings(CHANNELS)])
         made = ChannelMapping(topic, name, condition, "nightwire bench", datetime.now(UTC), group=group)
-        put(self._site.bootstrap, [made])
+        write_mappings(self._site.bootstrap, [made])
         return made
 
 

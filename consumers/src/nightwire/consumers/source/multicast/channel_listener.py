@@ -10,14 +10,21 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.multicast.covering import covering
 from nightwire.consumers.source.multicast.in_order import InOrder
-from nightwire.core.channels import HEADER, ChannelMapping, ChannelTable, VouchError, number_of, vouch_of
+from nightwire.core.channels import (
+    HEADER,
+    ChannelMapping,
+    ChannelTable,
+    CoverageError,
+    coverage_of,
+    number_of,
+)
 from nightwire.core.kafka import TopicPartition, consumer
 from nightwire.schemas.topics import CHANNELS, channel
 
 AT_ONCE = 512
 """Most records that are taken at once."""
 PATIENCE, TICK, END_TIMEOUT = 0.5, 0.05, 2.0
-"""How long offsets that nobody vouches for are waited for, which sources do five times a second;
+"""How long offsets that no header covers are waited for (sources send five markers a second);
 longest wait for the topic, while the channel may have something; for where it ends. [s]"""
 ANSWERS = 0.005
 """Longest wait while a repair is under way. [s]"""
@@ -137,14 +144,14 @@ class ChannelListener:
             return None
         headers: Any = message.headers() or ()
         try:
-            said = vouch_of(next((value for name, value in headers if name == HEADER), b""))
-        except VouchError:
+            said = coverage_of(next((value for name, value in headers if name == HEADER), b""))
+        except CoverageError:
             return "malformed"
         if place[0] not in self._chosen or said.number != number_of(self._chosen[place[0]]):
             return "foreign"
         record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
-            heard.vouch(known, [record] if record is not None and known is said.ranges[-1] else [], now)
+            heard.add_known(known, [record] if record is not None and known is said.ranges[-1] else [], now)
         return None
 
 

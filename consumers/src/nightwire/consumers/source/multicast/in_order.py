@@ -88,7 +88,7 @@ class InOrder:
         self._note_heard(max(beat.last, beat.done), now)
         return None
 
-    def vouch(self, known: range, messages: Sequence[Message], now: float) -> None:
+    def add_known(self, known: range, messages: Sequence[Message], now: float) -> None:
         """Take note that of the offsets *known* only these *messages* are the channel's.
 
         Args:
@@ -107,7 +107,7 @@ class InOrder:
         self._note_heard(self.next, now)
 
     def strays(self, now: float) -> bool:
-        """Take note that a gap held records; return whether too many vouch for nothing."""
+        """Take note that a gap held records; return whether there were too many."""
         self._strays.append(now)
         if not self._patience or len(self._strays) < STRAYS or now - self._strays[0] > WITHIN:
             return False

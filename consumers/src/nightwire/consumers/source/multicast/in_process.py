@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Message
 
 from nightwire.consumers.source.multicast.in_order import InOrder
-from nightwire.core.channels import WRITTEN_HERE, Mailbox
+from nightwire.core.channels import LOCAL_DELIVERY, RecordQueue
 from nightwire.core.kafka import TopicPartition
 
 AT_ONCE = 2048
@@ -36,36 +36,36 @@ class InProcessListener:
     def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
         self._bootstrap, self._topics = bootstrap, topics
         self.partitions: dict[TopicPartition, InOrder] = {}
-        self._mailbox = Mailbox()
+        self._queue = RecordQueue()
 
     def look(self, *, wait: bool = False) -> None:
         """Begin to listen; there is nothing to *wait* for."""
-        WRITTEN_HERE.listen(self._bootstrap, self._topics, self._mailbox)
+        LOCAL_DELIVERY.attach(self._bootstrap, self._topics, self._queue)
 
     def listen(self, timeout: float, answers: Sequence[Any] = ()) -> None:
         """Take what was written, or what is first within *timeout* [s]; *answers* are awaited."""
-        taken = self._mailbox.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout)
+        taken = self._queue.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout)
         for place, messages in groupby(taken, _place):
             if (heard := self.partitions.get(place)) is not None:
-                _vouch(heard, [*messages])
+                _add_known(heard, [*messages])
 
     def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
 
     def close(self) -> None:
         """Listen no more."""
-        WRITTEN_HERE.leave(self._mailbox)
+        LOCAL_DELIVERY.detach(self._queue)
 
 
 def _place(message: Message) -> TopicPartition:
     return str(message.topic()), message.partition() or 0
 
 
-def _vouch(heard: InOrder, messages: Sequence[Message]) -> None:
+def _add_known(heard: InOrder, messages: Sequence[Message]) -> None:
     """Note records of one partition, each run of offsets at once."""
     now, first = time.monotonic(), 0
     offsets = [one.offset() or 0 for one in messages]
     ends = [at for at, (one, two) in enumerate(pairwise(offsets), 1) if two != one + 1]
     for end in (*ends, len(offsets)):
-        heard.vouch(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
+        heard.add_known(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
         first = end

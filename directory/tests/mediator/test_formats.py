@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from nightwire.directory.mediator.forms import as_json
-from nightwire.directory.mediator.session import cursor, text
+from nightwire.directory.mediator.formats import as_json
+from nightwire.directory.mediator.session import format_cursor, parse_cursor
 from nightwire.schemas.serving import RefusedError
 
 RECORD: dict[str, Any] = {
@@ -55,10 +55,10 @@ def test_the_quick_way_says_what_the_slow_one_says(stamps: bool) -> None:
 
 @pytest.mark.parametrize("said", ["", "0:17", "0:1,12:999999999999999999"])
 def test_a_cursor_is_read_as_it_was_said(said: str) -> None:
-    assert text(cursor(said)) == said
+    assert format_cursor(parse_cursor(said)) == said
 
 
 @pytest.mark.parametrize("said", ["0", "0:", ":1", "0:1,", "0:-1", "٣:1", "0:1;1:2", "0:" + "9" * 19])
 def test_what_is_no_cursor_is_refused(said: str) -> None:
     with pytest.raises(RefusedError, match="PARTITION:OFFSET"):
-        cursor(said)
+        parse_cursor(said)

@@ -1,4 +1,4 @@
-"""What is heard of a group, second by second: for whoever wonders whether multicast works here."""
+"""The monitor of a multicast group: datagrams, gaps and drops, second by second."""
 
 import select
 import socket
@@ -21,11 +21,11 @@ from nightwire.core.datagrams import (
 )
 
 
-class Ear:
-    """Counts what is heard.
+class GroupMonitor:
+    """Counts the datagrams of a group.
 
     Args:
-        channel: What is expected; None where no relay ever was.
+        channel: The expected one; None where no relay ever was.
     """
 
     def __init__(self, channel: Channel | None) -> None:
@@ -35,7 +35,7 @@ class Ear:
         self._counts: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
 
-    def take(self, raw: bytes) -> None:
+    def add(self, raw: bytes) -> None:
         """Count a datagram."""
         try:
             one, _ = believed(raw, self._channels)
@@ -45,8 +45,8 @@ class Ear:
         else:
             self._counts.update(datagrams=1, bytes=len(raw))
 
-    def second(self) -> dict[str, Any]:
-        """Return what was counted since the last call."""
+    def snapshot(self) -> dict[str, Any]:
+        """Return the counts since the last call."""
         counts, dropped = self._counts, self._dropped
         self._counts, self._dropped = Counter(), Counter()
         kinds = ("datagrams", "bytes", "records", "heartbeats", "missing")
@@ -68,42 +68,43 @@ class Ear:
         self._last[one.partition] = max(one.offset, self._last.get(one.partition, -1))
 
     def _missing(self, partition: int, previous: int) -> None:
-        """Count what was sent before, and not heard; with a condition, at most so much."""
+        """Count offsets sent and not received; with a condition, an upper limit."""
         if partition in self._last:
             self._counts["missing"] += max(0, previous - self._last[partition])
 
 
-def listen_to(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield what is heard in each second, for so many *seconds*.
+def monitor(address: GroupAddress, bootstrap: str, topic: str, seconds: float) -> Iterator[dict[str, Any]]:
+    """Yield the counts of each second, for *seconds*.
 
     Raises:
         GroupAddressError: The group cannot be joined.
         KafkaException: Kafka cannot be reached.
     """
-    ear = Ear(read_channels(bootstrap, topic).get(address.name))
+    group = GroupMonitor(read_channels(bootstrap, topic).get(address.name))
     with open_receiver(address) as receiver:
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
-            _hear(receiver, ear, min(1.0, left))
-            yield ear.second()
+            _receive(receiver, group, min(1.0, left))
+            yield group.snapshot()
 
 
-def _hear(receiver: socket.socket, ear: Ear, seconds: float) -> None:
+def _receive(receiver: socket.socket, group: GroupMonitor, seconds: float) -> None:
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         if select.select([receiver], [], [], left)[0]:
-            ear.take(receiver.recv(LONGEST))
+            group.add(receiver.recv(LONGEST))
 
 
-def heard(second: Mapping[str, Any]) -> str:
-    """Return what was heard in a second, in one line."""
-    if not second["datagrams"] and not second["dropped"]:
+def summary(counts: Mapping[str, Any]) -> str:
+    """Return the *counts* of a second in one line."""
+    if not counts["datagrams"] and not counts["dropped"]:
         return "nothing is heard"
     parts = [
-        f"{second['datagrams']:,} datagrams, {second['bytes'] / 1e6:.2f} MB, {second['records']:,} records, "
-        f"{second['missing']:,} missing"
+        f"{counts['datagrams']:,} datagrams, {counts['bytes'] / 1e6:.2f} MB, {counts['records']:,} records, "
+        f"{counts['missing']:,} missing"
     ]
-    parts += [f"{count:,} dropped: {reason.replace('_', ' ')}" for reason, count in second["dropped"].items()]
-    if second["epochs"]:
-        parts.append("epochs " + " ".join(f"{number}:{epoch}" for number, epoch in second["epochs"].items()))
+    dropped, epochs = counts["dropped"].items(), counts["epochs"].items()
+    parts += [f"{count:,} dropped: {reason.replace('_', ' ')}" for reason, count in dropped]
+    if epochs:
+        parts.append("epochs " + " ".join(f"{number}:{epoch}" for number, epoch in epochs))
     return "; ".join(parts)

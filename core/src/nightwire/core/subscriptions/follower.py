@@ -1,12 +1,12 @@
-"""The topic `subscriptions`, followed in a thread: who wants what now."""
+"""The follower of the topic `subscriptions`."""
 
 from nightwire.core.kafka import TableFollower
 from nightwire.core.subscriptions.table import LiveInterest, SubscriptionTable
 from nightwire.schemas.topics import SUBSCRIPTIONS
 
 
-class Following(TableFollower[SubscriptionTable]):
-    """Follows who wants what in the Kafka at *bootstrap*, within a ``with`` block.
+class SubscriptionFollower(TableFollower[SubscriptionTable]):
+    """Follows the interests in the Kafka at *bootstrap*, within a ``with`` block.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.

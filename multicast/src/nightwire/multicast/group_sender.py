@@ -1,4 +1,4 @@
-"""A channel on its way to its group: paced, counted, and never a reason to stop."""
+"""The sender of a channel to its multicast group, and the rate limiter of all senders."""
 
 import logging
 import socket
@@ -14,15 +14,15 @@ from nightwire.multicast.positions import Position
 log = logging.getLogger("nightwire.relay")
 
 BURST = 64 << 10
-"""What may be sent at once after a pause. [byte]"""
+"""Capacity of the token bucket. [byte]"""
 SHORTEST = 0.001
-"""Shorter pauses are put off until they are so long: sleeping is not more exact. [s]"""
+"""Shorter pauses are saved up until they are so long: sleeping is not more exact. [s]"""
 NEVER = 1 << 62
 """An offset that no partition reaches."""
 
 
 class TokenBucket:
-    """Tells how long to wait so that a rate is kept.
+    """A token bucket, which may be in debt.
 
     Args:
         rate: Bytes a second.
@@ -34,15 +34,15 @@ class TokenBucket:
         self._tokens, self._at = float(BURST), clock()
 
     def take(self, size: int) -> float:
-        """Take *size* bytes; return how long to wait after them. [s]"""
+        """Take *size* tokens [byte]; return how long to wait after them. [s]"""
         now = self._clock()
         self._tokens = min(float(BURST), self._tokens + (now - self._at) * self._rate) - size
         self._at = now
         return max(0.0, -self._tokens / self._rate)
 
 
-class Pace:
-    """What the outlets of a relay share: its rate, and what was sent and could not be.
+class RateLimiter:
+    """The rate limiter that a relay's senders share, with counts of datagrams and failures.
 
     Args:
         rate: Most bytes a second.
@@ -53,8 +53,8 @@ class Pace:
         self.counts: Counter[str] = Counter()
         self.waited = False
 
-    def sent(self, size: int) -> None:
-        """Count a datagram, and wait where the rate asks for it."""
+    def count_and_wait(self, size: int) -> None:
+        """Count a datagram of *size* [byte], and wait if the rate is exceeded."""
         self.counts["datagrams"] += 1
         self.counts["bytes"] += size
         if (pause := self._bucket.take(size)) >= SHORTEST:
@@ -62,42 +62,42 @@ class Pace:
             time.sleep(pause)
 
 
-class Outlet:
-    """Sends a channel to its group.  What cannot be sent is lost; receivers fetch it from Kafka.
+class GroupSender:
+    """Sends a channel to its group; datagrams that fail are lost, receivers fetch from Kafka.
 
     Args:
-        packer: Makes datagrams, and knows the channel.
+        packer: Makes the channel's datagrams.
         address: The group.
-        pace: Shared by all of a relay.
-        ttl: How many routers may pass it on, and one.
-        judge: Tells which records are the channel's; None: all.
-        priority: Outlets of a higher one are served first.
-        since: By partition, the offset from which it carries records; where it is not told, from 0.
+        limiter: Shared by all senders of a relay.
+        ttl: Of the datagrams.
+        judge: Evaluates the channel's condition; None: all records.
+        priority: Senders of a higher one are served first.
+        since: By partition, the first offset that it carries; 0 where none is given.
 
     Attributes:
         last: The last offset that was sent, by partition.
-        until: By partition, the offset from which it carries no more; NEVER where it is not told.
-        ended: When it was told that it ends. [s, the monotonic clock]
+        until: By partition, the offset after its last; NEVER where none is given.
+        ended: When all partitions had passed *until*. [s, monotonic]
     """
 
     def __init__(
-        self, packer: Packer, address: GroupAddress, pace: Pace, ttl: int,
+        self, packer: Packer, address: GroupAddress, limiter: RateLimiter, ttl: int,
         judge: Judge | None = None, priority: int = 0, since: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.packer, self.judge, self.priority, self._since = packer, judge, priority, since
-        self._pace, self._limiter = pace, LogLimiter()
+        self._limiter, self._log_limiter = limiter, LogLimiter()
         self._socket: socket.socket = open_sender(address, ttl=ttl)
         self.last: dict[int, int] = {}
         self.until: Sequence[int] | None = None
         self.ended: float | None = None
 
     def offsets(self, number: int) -> range:
-        """Return the offsets of a partition that it carries."""
+        """Return the offsets that it carries of a partition."""
         until = NEVER if self.until is None else self.until[number] if number < len(self.until) else 0
         return range(self._since[number] if number < len(self._since) else 0, until)
 
     def begin(self, number: int, position: Position) -> None:
-        """Go on with a partition at a *position*: nothing more is known of what was sent before."""
+        """Begin with a partition at *position*."""
         self.last[number] = max(position.sent, self.offsets(number).start - 1)
 
     def send(self, entries: Sequence[Entry], number: int, epoch: int) -> Iterator[None]:
@@ -107,8 +107,8 @@ class Outlet:
             yield
         self.last[number] = entries[-1].offset
 
-    def beat(self, positions: dict[int, Position], now_ms: int) -> None:
-        """Tell how far it has sent and looked, in each partition that it has begun with."""
+    def heartbeat(self, positions: dict[int, Position], now_ms: int) -> None:
+        """Send a heartbeat: the last offsets sent and read of each partition that has begun."""
         beats = []
         for number, one in positions.items():
             offsets = self.offsets(number)
@@ -119,15 +119,15 @@ class Outlet:
             self._send(raw)
 
     def close(self) -> None:
-        """Send no more."""
+        """Close the socket."""
         self._socket.close()
 
     def _send(self, raw: bytes) -> None:
         try:
             self._socket.send(raw)
         except OSError as error:
-            self._pace.counts["failed"] += 1
-            if self._limiter.allows():
-                failed = self._pace.counts["failed"]
+            self._limiter.counts["failed"] += 1
+            if self._log_limiter.allows():
+                failed = self._limiter.counts["failed"]
                 log.warning("not sent (%d so far), receivers fetch it from Kafka: %s", failed, error)
-        self._pace.sent(len(raw))
+        self._limiter.count_and_wait(len(raw))

@@ -1,4 +1,4 @@
-"""Channels planned and changed: what is wanted is read, and what is decided is written."""
+"""The planner: reads subscriptions, plans channels, writes their mappings."""
 
 import logging
 import math
@@ -24,8 +24,8 @@ from nightwire.core.kafka import (
 )
 from nightwire.core.presence import registered
 from nightwire.core.runtime import Stop, now_ms
-from nightwire.core.subscriptions import Following, subscriber_name
-from nightwire.multicast.planning.measuring import demand_of, traffic_of
+from nightwire.core.subscriptions import SubscriptionFollower, subscriber_name
+from nightwire.multicast.planning.measurement import demand_of, traffic_of
 from nightwire.multicast.planning.plan import Change, Settings, plan
 from nightwire.schemas import AlertDecoder, MendableError, surveys
 from nightwire.schemas.topics import CHANNELS, SUBSCRIPTIONS, channel, named_survey
@@ -34,11 +34,11 @@ from nightwire.schemas.topics import settings as topic_settings
 log = logging.getLogger("nightwire.channels")
 
 PATIENCE = 10.0
-"""Longest wait for what channels and subscriptions there are. [s]"""
+"""Longest wait for the ends of `channels` and `subscriptions`. [s]"""
 LEAD = 1.0
-"""So long before it holds a mapping is told, by the topic's rate: relays know it by then. [s]"""
-LATELY = 5.0
-"""The rate of so long a time counts there. [s]"""
+"""Time between writing a mapping and its first offset, for relays to read it. [s]"""
+RATE_WINDOW = 5.0
+"""Time over which the rate is measured that converts `LEAD` to offsets. [s]"""
 
 
 class PlanError(MendableError):
@@ -47,11 +47,11 @@ class PlanError(MendableError):
 
 @dataclass(frozen=True)
 class Sample:
-    """What is looked at.
+    """The measured alerts.
 
     Attributes:
-        count: So many of the newest alerts are judged.
-        seconds: The rate is that of so long a time. [s]
+        count: Newest alerts that are evaluated.
+        seconds: Time over which the rate is measured. [s]
     """
 
     count: int = 300
@@ -65,11 +65,11 @@ class Planner:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topic: ``alerts.SURVEY``.
         registry: Knows the schemas of alerts.
-        settings: What is asked.
-        sample: What is looked at.
+        settings: Limits.
+        sample: The measured alerts.
 
     Raises:
-        PlanError: It is no topic of alerts.
+        PlanError: The topic is none of alerts.
     """
 
     def __init__(self, bootstrap: str, topic: str, registry: Any, settings: Settings, sample: Sample) -> None:
@@ -77,12 +77,12 @@ class Planner:
         self._decoder, self._survey = AlertDecoder(registry), named_survey(topic) or ""
         if self._survey not in surveys():
             raise PlanError(f"plans are of alerts.SURVEY, with {', '.join(surveys())}; not of {topic!r}")
-        self._channels, self._wanted = ChannelFollower(bootstrap), Following(bootstrap)
+        self._channels, self._subscriptions = ChannelFollower(bootstrap), SubscriptionFollower(bootstrap)
         self._exits = ExitStack()
 
     def __enter__(self) -> "Planner":
         ensure_topics(self._bootstrap, [topic_settings(name) for name in (CHANNELS, SUBSCRIPTIONS)])
-        for one in (self._channels, self._wanted):
+        for one in (self._channels, self._subscriptions):
             self._exits.enter_context(one)
             if not one.wait(PATIENCE):
                 raise PlanError(f"Kafka at {self._bootstrap} does not say what there is")
@@ -92,10 +92,10 @@ class Planner:
         self._exits.close()
 
     def changes(self) -> list[Change]:
-        """Return what is to become of the planner's channels.
+        """Return the changes of the planner's channels.
 
         Raises:
-            NothingToMeasureError: The topic has no alerts.
+            NoTrafficError: The topic has no alerts.
             KafkaException: Kafka cannot be reached.
         """
         traffic = traffic_of(
@@ -107,18 +107,18 @@ class Planner:
         settings = replace(self._settings, groups=[one for one in self._settings.groups if one not in taken])
         demand = demand_of(
             traffic,
-            [one.record["condition"] for one in self._wanted.live(self._topic)],
+            [one.record["condition"] for one in self._subscriptions.live(self._topic)],
             [one.condition for one in now],
             self._survey,
             self._decoder,
             whole=settings.full or not settings.groups,
         )
-        who = subscriber_name(principal(self._bootstrap))
-        return plan(now, demand, settings, self._topic, who, datetime.now(UTC))
+        planner = subscriber_name(principal(self._bootstrap))
+        return plan(now, demand, settings, self._topic, planner, datetime.now(UTC))
 
     @staticmethod
     def table(changes: Iterable[Change]) -> list[dict[str, Any]]:
-        """Return *changes* as people and programs read them."""
+        """Return *changes* as rows of a table."""
         return [
             {
                 "action": one.action, "name": one.mapping.name, "receivers": one.receivers,
@@ -129,21 +129,21 @@ class Planner:
         ]  # fmt: skip
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Make *changes* so: all hold from the same offsets.
+        """Write *changes*: all hold from the same offsets.
 
         Raises:
             DeliveryError: Kafka did not take them.
             KafkaException: Kafka cannot be reached.
         """
-        todo = [one for one in changes if one.action != "keep"]
-        put_out = [one.mapping.key for one in todo if one.action == "forget"]
-        since = end_of(self._bootstrap, self._topic, lead=LEAD) if todo else ()
-        now = [replace(one.mapping, since=since) for one in todo if one.action != "forget"]
+        pending = [one for one in changes if one.action != "keep"]
+        removed = [one.mapping.key for one in pending if one.action == "forget"]
+        since = offsets_ahead(self._bootstrap, self._topic, lead=LEAD) if pending else ()
+        now = [replace(one.mapping, since=since) for one in pending if one.action != "forget"]
         if derived := [one for one in now if one.derived]:
             topics = [topic_settings(channel(one.topic, one.name)) for one in derived]
             ensure_topics(self._bootstrap, [replace(one, partitions=len(since)) for one in topics])
-        put(self._bootstrap, now, put_out)
-        for one in todo:
+        write_mappings(self._bootstrap, now, removed)
+        for one in pending:
             log.info("%s %s: %s", one.action, one.mapping.key, one.mapping.condition)
 
     def serve(self, stop: Stop, interval: float) -> None:
@@ -159,8 +159,8 @@ class Planner:
                 stop.wait(interval)
 
 
-def end_of(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
-    """Return by partition the offset that a topic has in *lead* [s], if it goes on as lately.
+def offsets_ahead(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
+    """Return by partition the offset that a topic reaches in *lead* [s], at its latest rate.
 
     Raises:
         KafkaException: Kafka cannot be reached.
@@ -170,17 +170,19 @@ def end_of(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]:
         numbers = sorted(client.list_topics(topic, timeout=10).topics[topic].partitions)
         if not numbers:
             return ()
-        asked = [TopicPartitionOffset(topic, number, now_ms() - round(1000 * LATELY)) for number in numbers]
+        since = now_ms() - round(1000 * RATE_WINDOW)
+        asked = [TopicPartitionOffset(topic, number, since) for number in numbers]
         highs = [watermarks(client, topic, number).high for number in numbers]
         before = retry_while_unavailable(partial(client.offsets_for_times, asked, timeout=10), patience=10.0)
     finally:
         client.close()
-    came = [high - at.offset if at.offset >= 0 else 0 for high, at in zip(highs, before, strict=True)]
-    return tuple(high + math.ceil(count * lead / LATELY) for high, count in zip(highs, came, strict=True))
+    counts = [high - at.offset if at.offset >= 0 else 0 for high, at in zip(highs, before, strict=True)]
+    ahead = (math.ceil(count * lead / RATE_WINDOW) for count in counts)
+    return tuple(high + count for high, count in zip(highs, ahead, strict=True))
 
 
-def put(bootstrap: str, mappings: Sequence[ChannelMapping], put_out: Sequence[str] = ()) -> None:
-    """Write *mappings* into `channels`, and tombstones of the keys that are *put_out*.
+def write_mappings(bootstrap: str, mappings: Sequence[ChannelMapping], removed: Sequence[str] = ()) -> None:
+    """Write *mappings* into `channels`, and tombstones of the keys *removed*.
 
     Raises:
         DeliveryError: Kafka did not take them.
@@ -188,6 +190,6 @@ def put(bootstrap: str, mappings: Sequence[ChannelMapping], put_out: Sequence[st
     writer = Writer(producer(bootstrap))
     for one in mappings:
         writer.write(CHANNELS, one.encoded(), key=one.key.encode())
-    for key in put_out:
+    for key in removed:
         writer.write(CHANNELS, None, key=key.encode())
     writer.flush()

@@ -1,7 +1,7 @@
-"""The forms in which records go out over HTTP.  Pure, but for the schemas that a decoder asks for.
+"""The formats of records over HTTP.  Pure, but for the schemas that a decoder fetches.
 
-A text that HTTP's headers could not hold (a key, a Kafka header) is percent-encoded there (RFC
-3986), and base64 in JSON.
+A key or Kafka header that HTTP's headers cannot hold is percent-encoded there (RFC 3986), and
+base64 in JSON.
 """
 
 import json
@@ -20,39 +20,39 @@ from confluent_kafka import Message
 from nightwire.schemas import AlertDecoder, RegistryAwayError, SchemaError
 
 LENGTH = struct.Struct(">i")
-"""Before each record of the form ``avro``: its length, -1 for none (Kafka's NULLABLE_BYTES)."""
+"""Before each record of the format ``avro``: its length, -1 for null (as NULLABLE_BYTES)."""
 MAX_HEADER = 8 << 10
-"""Longest key, or headers, of a record that go into one of HTTP's headers. [byte]"""
+"""Longest HTTP header of a record's key, or of its headers. [byte]"""
 
-Batch = tuple[str, Mapping[str, str], bytes]
+EncodedBatch = tuple[str, Mapping[str, str], bytes]
 """Media type, headers and body."""
-ValueForm = Callable[[Message], Mapping[str, Any]]
-"""Gives the fields of a record's JSON that hold its value."""
+ValueFields = Callable[[Message], Mapping[str, Any]]
+"""Returns the JSON fields of a record's value."""
 
 
-def one_raw(messages: Sequence[Message]) -> Batch:
-    """Return a record as it came; all else that it has is in the headers, if they hold it."""
+def raw(messages: Sequence[Message]) -> EncodedBatch:
+    """Return a record's value as it is; its key and headers are HTTP's headers, if not too long."""
     (message,) = messages
-    headers = dict(_described(message))
+    headers = dict(_record_headers(message))
     if long := [name for name, text in headers.items() if len(text) > MAX_HEADER]:
         headers = {name: text for name, text in headers.items() if name not in long}
         headers["Nightwire-Left-Out"] = ", ".join(long)
     return "application/octet-stream", headers, message.value() or b""
 
 
-def multipart(messages: Sequence[Message]) -> Batch:
-    """Return records as they came, as the parts of ``multipart/mixed`` (RFC 2046)."""
+def multipart(messages: Sequence[Message]) -> EncodedBatch:
+    """Return records as they are, as parts of ``multipart/mixed`` (RFC 2046)."""
     boundary = secrets.token_hex(16)
     parts: list[bytes] = []
     for message in messages:
         value = message.value() or b""
         lines = [f"--{boundary}", "Content-Type: application/octet-stream", f"Content-Length: {len(value)}"]
-        lines += [f"{name}: {text}" for name, text in _described(message)]
+        lines += [f"{name}: {text}" for name, text in _record_headers(message)]
         parts += ["\r\n".join([*lines, "", ""]).encode(), value, b"\r\n"]
     return f"multipart/mixed; boundary={boundary}", {}, b"".join([*parts, f"--{boundary}--\r\n".encode()])
 
 
-def frames(messages: Sequence[Message]) -> Batch:
+def frames(messages: Sequence[Message]) -> EncodedBatch:
     """Return the records' values alone, each behind its `LENGTH`."""
     parts: list[bytes] = []
     for message in messages:
@@ -61,13 +61,13 @@ def frames(messages: Sequence[Message]) -> Batch:
     return "application/octet-stream", {}, b"".join(parts)
 
 
-def json_array(messages: Sequence[Message], value: ValueForm, *, stamps: bool) -> Batch:
-    """Return records as a JSON array of objects, with or without the bytes in their values."""
+def json_array(messages: Sequence[Message], value: ValueFields, *, stamps: bool) -> EncodedBatch:
+    """Return records as a JSON array of objects; *stamps*: with fields of bytes."""
     objects = (_json(message, value, stamps=stamps) for message in messages)
     return "application/json", {}, b"[%s]" % b",\n".join(objects)
 
 
-def events(messages: Sequence[Message], value: ValueForm, cursors: Sequence[str], *, stamps: bool) -> bytes:
+def events(messages: Sequence[Message], value: ValueFields, cursors: Sequence[str], *, stamps: bool) -> bytes:
     """Return records as server-sent events, each with its cursor as its id."""
     return b"".join(
         b"id: %s\ndata: %s\n\n" % (cursor.encode(), _json(message, value, stamps=stamps))
@@ -75,17 +75,17 @@ def events(messages: Sequence[Message], value: ValueForm, cursors: Sequence[str]
     )
 
 
-def whole(message: Message) -> Mapping[str, Any]:
-    """Return a record's value as it is."""
+def base64_value(message: Message) -> Mapping[str, Any]:
+    """Return a record's value undecoded."""
     value = message.value()
     return {"value_base64": None if value is None else b64encode(value).decode()}
 
 
-def decoded(decoder: AlertDecoder, message: Message) -> Mapping[str, Any]:
-    """Return a record's value decoded; one that cannot be decoded whole, with the reason.
+def decoded_value(decoder: AlertDecoder, message: Message) -> Mapping[str, Any]:
+    """Return a record's value decoded; a broken one undecoded, with the reason.
 
     Raises:
-        RegistryAwayError: Its schema cannot be had just now.
+        RegistryAwayError: The schema registry does not answer.
     """
     if (value := message.value()) is None:
         return {"value": None}
@@ -94,14 +94,14 @@ def decoded(decoder: AlertDecoder, message: Message) -> Mapping[str, Any]:
     except RegistryAwayError:
         raise
     except SchemaError as error:
-        return {"error": str(error), **whole(message)}
+        return {"error": str(error), **base64_value(message)}
 
 
 def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
     """Return *record* as JSON: null for what is not finite, times by ISO 8601.
 
-    *stamps* says whether bytes are there, as base64.  The encoder walks a record itself, several
-    times faster than `plain` does, which is left what the encoder refuses.
+    *stamps*: with bytes, as base64.  The encoder alone is several times faster than
+    `to_json`, which is needed for what the encoder refuses.
     """
     alert = record.get("value")
     if isinstance(alert, dict) and not stamps:
@@ -109,27 +109,29 @@ def as_json(record: Mapping[str, Any], *, stamps: bool) -> str:
     try:
         return ENCODERS[stamps].encode(record)
     except ValueError:
-        return ENCODERS[True].encode(plain(record, stamps=stamps))
+        return ENCODERS[True].encode(to_json(record, stamps=stamps))
 
 
-def plain(value: Any, *, stamps: bool) -> Any:
+def to_json(value: Any, *, stamps: bool) -> Any:
     """Return *value* with null for what is not finite; bytes are left out unless *stamps*."""
     match value:
         case float():
             return value if math.isfinite(value) else None
         case Mapping():
             fields = value.items()
-            return {str(name): plain(one, stamps=stamps) for name, one in fields if stamps or not _bytes(one)}
+            return {
+                str(name): to_json(one, stamps=stamps) for name, one in fields if stamps or not _bytes(one)
+            }
         case list() | tuple():
-            return [plain(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
+            return [to_json(one, stamps=stamps) for one in value if stamps or not _bytes(one)]
     return value
 
 
-def _special(value: Any, *, stamps: bool) -> str | float:
-    """Return what JSON has no form for, as text or number.
+def _encode(value: Any, *, stamps: bool) -> str | float:
+    """Return a value without JSON type as text or number.
 
     Raises:
-        ValueError: It is bytes, which are not wanted.
+        ValueError: It is bytes, without *stamps*.
     """
     match value:
         case bytes():
@@ -144,7 +146,7 @@ def _special(value: Any, *, stamps: bool) -> str | float:
 
 
 ENCODERS = {
-    stamps: json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=partial(_special, stamps=stamps))
+    stamps: json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=partial(_encode, stamps=stamps))
     for stamps in (False, True)
 }
 
@@ -153,9 +155,9 @@ def _bytes(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
-def _json(message: Message, value: ValueForm, *, stamps: bool) -> bytes:
+def _json(message: Message, value: ValueFields, *, stamps: bool) -> bytes:
     where = {"topic": message.topic(), "partition": message.partition(), "offset": message.offset()}
-    headers = [{"key": name, "value": b64encode(said).decode()} for name, said in _headers(message)]
+    headers = [{"key": name, "value": b64encode(data).decode()} for name, data in _headers(message)]
     record = {**where, "timestamp": message.timestamp()[1], **_key(message), "headers": headers}
     return as_json({**record, **value(message)}, stamps=stamps).encode()
 
@@ -170,11 +172,11 @@ def _key(message: Message) -> Mapping[str, str | None]:
 
 def _headers(message: Message) -> list[tuple[str, bytes]]:
     pairs: Any = message.headers() or ()
-    return [(name, said.encode() if isinstance(said, str) else said or b"") for name, said in pairs]
+    return [(name, data.encode() if isinstance(data, str) else data or b"") for name, data in pairs]
 
 
-def _described(message: Message) -> Iterator[tuple[str, str]]:
-    """Yield HTTP's headers of a record: what it is, but for its value."""
+def _record_headers(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield the HTTP headers of a record: everything but its value."""
     yield "Nightwire-Topic", str(message.topic())
     yield "Nightwire-Partition", str(message.partition())
     yield "Nightwire-Offset", str(message.offset())
@@ -185,4 +187,4 @@ def _described(message: Message) -> Iterator[tuple[str, str]]:
     if key is not None:
         yield "Nightwire-Key", quote(key, safe="")
     if pairs := _headers(message):
-        yield "Nightwire-Headers", "&".join(f"{quote(name, safe='')}={quote(said)}" for name, said in pairs)
+        yield "Nightwire-Headers", "&".join(f"{quote(name, safe='')}={quote(data)}" for name, data in pairs)

@@ -1,4 +1,4 @@
-"""Channels made and taken out by hand: a record in `channels`, and a topic for the copies."""
+"""Channels made and removed by hand: a record in `channels`, and a topic for the copies."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,22 +6,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nightwire.core.channels import MOST_OF_A_TOPIC, ChannelMapping, ChannelTable, MappingError
-from nightwire.core.kafka import (
-    Writer,
-    ensure_topics,
-    principal,
-    producer,
-    read_to_end,
-)
+from nightwire.core.kafka import Writer, ensure_topics, principal, producer, read_to_end
 from nightwire.core.subscriptions import subscriber_name
 from nightwire.filters.language import FilterError, compile_sql
-from nightwire.multicast.planning import LEAD, end_of
+from nightwire.multicast.planning import LEAD, offsets_ahead
 from nightwire.schemas import surveys
 from nightwire.schemas.topics import CHANNELS, VOEVENTS, channel, named_survey, settings
 
 
 class ChannelError(MappingError):
-    """A channel cannot be made or taken out; the message says why."""
+    """A channel cannot be made or removed; the message says why."""
 
 
 def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping]:
@@ -34,7 +28,7 @@ def channels_of(bootstrap: str, topic: str | None = None) -> list[ChannelMapping
 
 
 def channel_table(bootstrap: str) -> ChannelTable:
-    """Return the channels, and what is none.
+    """Return the table of channels, with its refused records.
 
     Raises:
         KafkaException: Kafka cannot be reached.
@@ -55,17 +49,17 @@ def make_channel(
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         topic: ``alerts.SURVEY`` or ``voevents``.
         name: The channel's; one of this name is changed.
-        condition: Which alerts.
+        condition: In SQL.
         derived: Whether sources copy them.
         carried: The mapping's *group*, *full* and *priority*, where it has a group.
 
     Raises:
-        ChannelError: There is no such topic, the condition is none, or the group is another's.
+        ChannelError: The topic does not exist, the condition is no SQL, or the group is another's.
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """
     _check(topic, condition)
-    if not (since := end_of(bootstrap, topic, lead=LEAD if carried else 0.0)):
+    if not (since := offsets_ahead(bootstrap, topic, lead=LEAD if carried else 0.0)):
         raise ChannelError(f"no topic {topic}")
     own = [replace(settings(channel(topic, name)), partitions=len(since))] * derived
     ensure_topics(bootstrap, [settings(CHANNELS), *own])
@@ -86,17 +80,17 @@ def make_channel(
     return made
 
 
-def take_out(bootstrap: str, topic: str, name: str) -> None:
-    """Take a channel out; its topic empties within a day.
+def remove_channel(bootstrap: str, topic: str, name: str) -> None:
+    """Remove a channel; its topic empties within a day.
 
     Raises:
-        ChannelError: There is none of that name.
+        ChannelError: There is no channel of that name.
         KafkaException: Kafka cannot be reached.
         DeliveryError: Kafka did not take it.
     """
     table, key = channel_table(bootstrap), f"{topic}/{name}"
     known = [one.mapping.name for one in table.of(topic)]
-    if name not in known and key not in table.turned_away(topic):
+    if name not in known and key not in table.refusals(topic):
         raise ChannelError(f"{topic} has no channel {name}; there are: {', '.join(known) or 'none'}")
     _write(bootstrap, key, None)
 

@@ -1,4 +1,4 @@
-"""A channel made known in Kafka, with the keys that sign it where Kafka asks for passwords."""
+"""The announcement of a channel in Kafka, with its signing keys where Kafka has passwords."""
 
 import secrets
 from dataclasses import replace
@@ -11,33 +11,33 @@ from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, multicast, settings
 
 ROTATION = 24 * 3_600_000
-"""A key signs for so long. [ms]"""
+"""Time between two new keys. [ms]"""
 KEY_LENGTH = 32
 PATIENCE = 10.0
 """Longest wait for Kafka's answer. [s]"""
-KEPT = 2
-"""Keys that are believed: the newest, and the one before it."""
+MAX_KEYS = 2
+"""Keys that receivers accept: the newest, and the one before it."""
 
 
 def with_keys(wanted: Channel, known: Channel | None, now_ms: int) -> Channel:
-    """Return *wanted* with the keys that sign it now: those that are *known*, or a new one too."""
+    """Return *wanted* with the keys of *known*; with a new one if `ROTATION` has passed."""
     keys = known.keys if known else ()
     if known and keys and now_ms - known.rotated < ROTATION:
         return replace(wanted, keys=keys, rotated=known.rotated)
-    return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:KEPT], rotated=now_ms)
+    return replace(wanted, keys=(secrets.token_bytes(KEY_LENGTH), *keys)[:MAX_KEYS], rotated=now_ms)
 
 
-class ChannelTakenError(MendableError):
-    """A group carries something else; the message says what, and what to do."""
+class GroupInUseError(MendableError):
+    """A group carries another channel; the message says which, and what to do."""
 
 
-def announced(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
-    """Return *wanted* with its keys, after receivers can know it.
+def announce_channel(bootstrap: str, wanted: Channel, now_ms: int) -> Channel:
+    """Announce *wanted*, and return it with its keys.
 
-    Relays of one group share the keys: who comes second takes the first one's.
+    Relays of one group share the keys: the second takes the first one's.
 
     Raises:
-        ChannelTakenError: A relay that is at work carries something else on that group.
+        GroupInUseError: A running relay carries another channel on that group.
         DeliveryError: Kafka did not take it.
         KafkaException: Kafka cannot be reached.
     """
@@ -58,7 +58,7 @@ def _check_free(bootstrap: str, known: Channel) -> None:
     asked: Any = client.describe_consumer_groups([group], request_timeout=PATIENCE)
     if members := asked[group].result(PATIENCE).members:
         how = f" --where {known.condition!r}" * bool(known.condition) + " --full" * known.full
-        raise ChannelTakenError(
+        raise GroupInUseError(
             f"{known.group} carries {known.topic}{how or ' whole'}, by {len(members)} at work: a second "
             "relay is started with the same options, another channel has a group of its own"
         )

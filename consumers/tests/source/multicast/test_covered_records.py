@@ -1,11 +1,11 @@
-"""Several sources vouch; some of it comes late, twice or never: the channel is whole anyway."""
+"""Headers of several sources; some come late, twice or never: the channel is whole anyway."""
 
 from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.consumers.source.multicast.in_order import AWAY, STRAYS, InOrder
-from nightwire.core.channels.vouching import Runs
+from nightwire.core.channels.coverage import WrittenRanges
 
 PATIENCE = 0.5
 
@@ -29,18 +29,18 @@ def test_each_record_of_the_channel_comes_once_in_order(
 ) -> None:
     """Of three writers the last is a stranger; marks are sent now and then."""
     said: list[tuple[range, int | None]] = []
-    known = [Runs(), Runs()]
+    known = [WrittenRanges(), WrittenRanges()]
     for offset, (writer, passes) in enumerate(log):
         if writer > 1:
             continue
-        known[writer].note(offset)
+        known[writer].add(offset)
         if passes or data.draw(st.integers(0, 4)) == 0:
-            ranges = known[writer].tell(1)
+            ranges = known[writer].take_unreported(1)
             said += [(one, offset if passes and one is ranges[-1] else None) for one in ranges]
     came = data.draw(st.permutations(said))[: data.draw(st.integers(0, len(said)))]
     one, found, now = InOrder(0, PATIENCE), list[int](), 0.0
     for ranges_, offset_ in [*came, *came[:3]]:
-        one.vouch(ranges_, [] if offset_ is None else [record(offset_)], now)
+        one.add_known(ranges_, [] if offset_ is None else [record(offset_)], now)
         found += handed(one)
         assert not one.overdue(now)
     one.last, now = len(log) - 1, now + PATIENCE
@@ -52,7 +52,7 @@ def test_each_record_of_the_channel_comes_once_in_order(
 
 def test_a_channel_that_was_left_for_strangers_is_heard_again_later() -> None:
     one = InOrder(0, PATIENCE)
-    one.vouch(range(5), [record(4)], 0.0)
+    one.add_known(range(5), [record(4)], 0.0)
     assert handed(one) == [4]
     assert one.connects(0.0)
     assert [one.strays(0.1 * number) for number in range(STRAYS)] == [False] * (STRAYS - 1) + [True]

@@ -1,4 +1,4 @@
-"""What is wanted of a topic: subscriptions by what covers them, judged on its newest alerts."""
+"""The demand for a topic: its rate, and its subscriptions evaluated on its newest alerts."""
 
 import math
 from collections import Counter
@@ -20,22 +20,22 @@ from nightwire.multicast.planning.plan import Demand
 from nightwire.schemas import AlertDecoder, AlertTable, MendableError, survey
 
 LEVELS = 3
-"""Roots, those that are roots among what each covers, and so on: so many levels are looked at."""
+"""Levels of covering conditions: roots, the roots among those that each covers, and so on."""
 MOST_CONDITIONS = 500
-"""Most conditions that are judged: of the widest first."""
+"""Most conditions that are evaluated, the widest first."""
 
 
-class NothingToMeasureError(MendableError):
-    """A topic has no alerts that could be judged; the message says what to do."""
+class NoTrafficError(MendableError):
+    """A topic has no alerts to measure; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What flows in a topic.
+    """The traffic of a topic.
 
     Attributes:
         rate: Records a second.
-        values: The newest.
+        values: Of the newest records.
     """
 
     rate: float
@@ -43,10 +43,10 @@ class Traffic:
 
 
 def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Traffic:
-    """Return what a topic had in the last so many *seconds*, and its newest *count* records.
+    """Return a topic's rate over the last *seconds*, and its newest *count* values.
 
     Raises:
-        NothingToMeasureError: It has none.
+        NoTrafficError: It has none.
         KafkaException: Kafka cannot be reached.
     """
     reader: Any = consumer(bootstrap, enable_partition_eof=True)
@@ -55,8 +55,8 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
         numbers = sorted(known[topic].partitions) if topic in known else []
         held = {number: watermarks(reader, topic, number) for number in numbers}
         since = [TopicPartitionOffset(topic, number, now_ms() - round(1000 * seconds)) for number in numbers]
-        begun = reader.offsets_for_times(since, timeout=10) if since else []
-        came = sum(held[at.partition].high - at.offset for at in begun if at.offset >= 0)
+        starts = reader.offsets_for_times(since, timeout=10) if since else []
+        appended = sum(held[at.partition].high - at.offset for at in starts if at.offset >= 0)
         each = math.ceil(count / max(1, len(held)))
         places = {number: max(one.low, one.high - each) for number, one in held.items() if one.high > one.low}
         reader.assign([TopicPartitionOffset(topic, number, at) for number, at in places.items()])
@@ -65,28 +65,28 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
     finally:
         reader.close()
     if not (there := [value for value in values if value]):
-        raise NothingToMeasureError(f"{topic} has no alerts to judge: begin when some are there")
-    return Traffic(came / seconds, there)
+        raise NoTrafficError(f"{topic} has no alerts to judge: begin when some are there")
+    return Traffic(appended / seconds, there)
 
 
 def demand_of(
     traffic: Traffic, wanted: Iterable[str], channels: Iterable[str], of_survey: str, decoder: AlertDecoder,
     *, whole: bool,
 ) -> Demand:  # fmt: skip
-    """Return what is wanted of a topic.
+    """Return the demand for a topic.
 
     Args:
-        traffic: What flows there.
-        wanted: The condition of each who wants some of it.
+        traffic: Of the topic.
+        wanted: The conditions of its subscriptions.
         channels: The conditions of its channels.
         of_survey: Whose alerts.
-        decoder: Reads them.
+        decoder: Decodes them.
         whole: Whether receivers get alerts whole, not in their lite form.
     """
     counts = Counter(wanted)
     programs = _compiled({*counts, *channels}, of_survey)
     receivers = Counter[str]()
-    for condition, nearest in _nearest([one for one in counts if one in programs], programs).items():
+    for condition, nearest in _narrowest_cover([one for one in counts if one in programs], programs).items():
         receivers[nearest] += counts[condition]
     judged = {one: programs[one] for one in {*receivers, *channels} if one in programs}
     forms = {one: normal_form(program) for one, program in judged.items()}
@@ -96,14 +96,14 @@ def demand_of(
         / len(traffic.values),
         receivers=receivers,
         shares=shares_of(judged, traffic.values, of_survey, decoder),
-        covered={one: _below(one, forms, receivers) for one in judged},
+        covered={one: _covered_by(one, forms, receivers) for one in judged},
     )
 
 
 def shares_of(
     programs: Mapping[str, Program], values: Sequence[bytes], of_survey: str, decoder: AlertDecoder
 ) -> dict[str, float]:
-    """Return which share of the alerts of the commonest schema passes each of many conditions."""
+    """Return the share of the commonest schema's alerts that passes, by condition."""
     commonest = Counter(map(schema_id, values)).most_common(1)[0][0]
     same = [value for value in values if schema_id(value) == commonest]
     matcher, about = Matcher(), survey(of_survey)
@@ -111,7 +111,7 @@ def shares_of(
         matcher.insert(condition, program)
     found = columns_of(decoder, same, paths_read(matcher.names, same, about, decoder))
     if not (count := found.batch.num_rows):
-        raise NothingToMeasureError(f"none of {len(values)} records is an alert of {of_survey}")
+        raise NoTrafficError(f"none of {len(values)} records is an alert of {of_survey}")
     matches = matcher.match(AlertTable(found.batch, about))
     passed = Counter(matches.known[number] for number in matches.numbers.tolist())
     return {condition: passed[condition] / count for condition in programs}
@@ -128,8 +128,8 @@ def _compiled(conditions: Iterable[str], of_survey: str) -> dict[str, Program]:
     return found
 
 
-def _nearest(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
-    """Return for each condition the smallest of the first levels of roots that covers it."""
+def _narrowest_cover(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict[str, str]:
+    """Return for each condition the narrowest one of the first `LEVELS` that covers it."""
     found, level = dict[str, str](), [[*conditions]]
     for _ in range(LEVELS):
         below = list[list[str]]()
@@ -148,7 +148,7 @@ def _nearest(conditions: Sequence[str], programs: Mapping[str, Program]) -> dict
     return found
 
 
-def _below(
+def _covered_by(
     condition: str, forms: Mapping[str, NormalForm | None], receivers: Mapping[str, int]
 ) -> frozenset[str]:
     own = forms[condition]

@@ -1,4 +1,4 @@
-"""Who may ask, list and take out: Kafka's own answer, where it asks for passwords."""
+"""Authentication and authorization of requests, by Kafka's own answer."""
 
 from dataclasses import dataclass
 
@@ -10,30 +10,30 @@ from nightwire.schemas.topics import DIRECTORY
 
 
 @dataclass(frozen=True)
-class Gate:
-    """Lets in whom Kafka lets in.
+class Authorizer:
+    """Authenticates users, and tells which topics they may read and write, as Kafka does.
 
     Attributes:
         access: Asks Kafka.
-        open: Whether everybody may write where Kafka asks nobody who he is.
+        anonymous_writes: Whether everybody may write where Kafka asks for no passwords.
     """
 
     access: KafkaAccess
-    open: bool = True
+    anonymous_writes: bool = True
 
     async def login(self, request: Request) -> Login | Token | None:
-        """Return who asks; None where Kafka asks nobody.
+        """Return the request's credentials; None where Kafka asks for none.
 
         Raises:
-            RefusedError: 401: nobody is named.
+            RefusedError: 401: there are none.
         """
         return asking(self.access, request)
 
     async def may_read(self, request: Request, topic: str = DIRECTORY) -> Login | Token | None:
-        """Return who asks, who may read *topic*.
+        """Return the credentials of a user who may read *topic*.
 
         Raises:
-            RefusedError: Nobody is named, the password is wrong, or there is no right.
+            RefusedError: There are no credentials, they are wrong, or give no right.
         """
         login = await self.login(request)
         if login is not None and not await may(self.access, login, AclOperation.READ, topic):
@@ -41,10 +41,10 @@ class Gate:
         return login
 
     async def may_write(self, request: Request, topic: str, owner: str | None = None) -> Login | Token | None:
-        """Return who asks, who may write *topic*, or is *owner* himself.
+        """Return the credentials of a user who may write *topic*, or is *owner*.
 
         Raises:
-            RefusedError: Nobody is named, the password is wrong, or there is no right.
+            RefusedError: There are no credentials, they are wrong, or give no right.
         """
         login = await self.writer(request)
         if login is None or await may(self.access, login, AclOperation.WRITE, topic) or login.name == owner:
@@ -52,11 +52,11 @@ class Gate:
         raise RefusedError(403, f"{login.name} has no right to write {topic}")
 
     async def writer(self, request: Request) -> Login | Token | None:
-        """Return who asks, who may write if Kafka lets him; None where it asks nobody.
+        """Return the credentials of a user whom Kafka may let write; None where it asks for none.
 
         Raises:
-            RefusedError: Nobody is named, or other machines only read.
+            RefusedError: There are no credentials, or other machines only read.
         """
-        if not self.access.demanded and not self.open:
+        if not self.access.demanded and not self.anonymous_writes:
             raise RefusedError(403, "nobody has a password here: other machines only read")
         return await self.login(request)

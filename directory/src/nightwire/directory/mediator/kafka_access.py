@@ -1,4 +1,4 @@
-"""Kafka, entered by who asks over HTTP; what it refuses, as HTTP says it."""
+"""Kafka clients with the credentials of HTTP requests; Kafka's errors as HTTP statuses."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from confluent_kafka import KafkaError, KafkaException
 from nightwire.core.kafka import answering, identity
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
-Who = Login | Token | None
-"""Who asks; None where Kafka asks nobody."""
+Credentials = Login | Token | None
+"""Of a request; None where Kafka asks for none."""
 
 TIMEOUT = 10.0
-"""Longest wait for what Kafka knows of a topic. [s]"""
+"""Longest wait for a topic's metadata. [s]"""
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 STATUS: Mapping[int, int] = {
@@ -29,11 +29,11 @@ STATUS: Mapping[int, int] = {
     KafkaError.MSG_SIZE_TOO_LARGE: 413,
     KafkaError.RECORD_LIST_TOO_LARGE: 413,
 }
-"""HTTP's status of Kafka's errors; of all others it is 503: they may pass."""
+"""HTTP's status of Kafka's errors; all others are 503: they may pass."""
 
 
-def refusal(error: KafkaError, topic: str, group: str = "") -> RefusedError:
-    """Return *error* as HTTP says it, with the *topic* or *group* that it is about."""
+def kafka_refusal(error: KafkaError, topic: str, group: str = "") -> RefusedError:
+    """Return *error* with its HTTP status, naming the *topic* or *group* that it is about."""
     about_group = error.code() in (
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.INCONSISTENT_GROUP_PROTOCOL,
@@ -44,15 +44,15 @@ def refusal(error: KafkaError, topic: str, group: str = "") -> RefusedError:
     return RefusedError(status, f"{what}: {error.str()}")
 
 
-def properties_of(access: KafkaAccess, bootstrap: str, who: Who) -> dict[str, Any]:
-    """Return librdkafka's properties of a client by which *who* enters Kafka.
+def client_properties(access: KafkaAccess, bootstrap: str, login: Credentials) -> dict[str, Any]:
+    """Return librdkafka's properties of a client with the credentials *login*.
 
     Raises:
-        RefusedError: Kafka does not let him in, or does not answer.
+        RefusedError: 401: Kafka refuses the credentials; 503: it does not answer.
     """
-    if who is None:
+    if login is None:
         return {**identity(bootstrap), "bootstrap.servers": bootstrap}
-    for client in access.clients(who):
+    for client in access.clients(login):
         try:
             answering(client["bootstrap.servers"], client)
         except KafkaException as error:
@@ -60,21 +60,21 @@ def properties_of(access: KafkaAccess, bootstrap: str, who: Who) -> dict[str, An
                 raise RefusedError(503, error.args[0].str()) from error
         else:
             return client
-    wrong = "the token" if isinstance(who, Token) else f"the name {who.name!r} or the password"
+    wrong = "the token" if isinstance(login, Token) else f"the name {login.name!r} or the password"
     raise RefusedError(401, f"{wrong} is wrong, or has ended")
 
 
 def check_topic(client: Any, topic: str) -> None:
-    """Check by *client*, a consumer or producer, that there is *topic*.
+    """Check by *client*, a consumer or producer, that *topic* exists.
 
     Raises:
-        RefusedError: There is not, it is kept from us, or Kafka does not answer.
+        RefusedError: It does not, may not be seen, or Kafka does not answer.
     """
     if not TOPIC.fullmatch(topic):
         raise RefusedError(404, f"{topic[:99]!r} is no name of a topic")
     try:
         error = client.list_topics(topic, timeout=TIMEOUT).topics[topic].error
     except KafkaException as failure:
-        raise refusal(failure.args[0], topic) from failure
+        raise kafka_refusal(failure.args[0], topic) from failure
     if error is not None:
-        raise refusal(error, topic)
+        raise kafka_refusal(error, topic)

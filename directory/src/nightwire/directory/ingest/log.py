@@ -1,4 +1,4 @@
-"""Records of the log, and of topics that are mirrored, as rows; and how the log is written."""
+"""Records of the mirrored topics as rows; writing them."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -14,18 +14,18 @@ from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import DIRECTORY, FILTERS, SUBSCRIPTIONS, filter_topic
 
 MAX_RECORD = MAX_CAPABILITIES + (8 << 10)
-"""Longest record that is looked at. [byte]"""
+"""Longest record that is decoded. [byte]"""
 TIMEOUT = 10.0
 """Longest wait for Kafka's answer. [s]"""
 MALFORMED = (MendableError, ValueError, KeyError, TypeError, RecursionError)
-"""What is raised of a record that cannot be read; `SchemaError` and `EntryError` are among them."""
+"""What a malformed record raises; `SchemaError` and `EntryError` are among them."""
 
 
 def apply(rows: SiteRows, message: Message) -> None:
-    """Note *message*; one that cannot be read is counted in ``rows.refused``."""
+    """Write *message* to *rows*; a malformed one is counted in ``rows.refused``."""
     key = (message.key() or b"").decode(errors="replace")
     try:
-        MIRRORS[str(message.topic())](rows, key, message.value(), message.timestamp()[1])
+        MIRRORED_TOPICS[str(message.topic())](rows, key, message.value(), message.timestamp()[1])
     except MALFORMED:
         rows.refused += 1
 
@@ -34,7 +34,7 @@ def entry_of(key: str, value: bytes) -> dict[str, Any]:
     """Return the entry that *value* holds under *key*.
 
     Raises:
-        MALFORMED: It is none, is too long, or belongs under another key.
+        MALFORMED: It is no entry, too long, or belongs under another key.
     """
     found = records.ENTRY.decode(value) if len(value) <= MAX_RECORD else None
     if found is None or entry_key(found) != key:
@@ -48,12 +48,12 @@ def _apply_entry(rows: SiteRows, key: str, value: bytes | None, appended: int) -
         site, kind, name = key.split("/")
         if site != rows.site:
             raise ValueError("of another site")
-        rows.take_out(kind, name)
+        rows.delete_entry(kind, name)
         return
     found = entry_of(key, value)
     if found["site"] != rows.site:
         raise ValueError("of another site")
-    rows.put({**found, "endpoints": json.dumps(found["endpoints"])}, appended)
+    rows.put_entry({**found, "endpoints": json.dumps(found["endpoints"])}, appended)
 
 
 def _apply_filter(rows: SiteRows, key: str, value: bytes | None, _appended: int) -> None:
@@ -70,21 +70,21 @@ def _apply_interest(rows: SiteRows, key: str, value: bytes | None, appended: int
     if site != rows.site:
         raise ValueError("of another site")
     if value is None:
-        rows.take_out_interest(subscriber, name)
+        rows.delete_interest(subscriber, name)
     else:
         rows.put_interest(interest_of(key, value), appended)
 
 
-MIRRORS: dict[str, Callable[[SiteRows, str, bytes | None, int], None]] = {
+MIRRORED_TOPICS: dict[str, Callable[[SiteRows, str, bytes | None, int], None]] = {
     DIRECTORY: _apply_entry,
     FILTERS: _apply_filter,
     SUBSCRIPTIONS: _apply_interest,
 }
-"""How a record of each topic becomes rows."""
+"""The mirrored topics, and what writes a record of each to the rows."""
 
 
 def write(bootstrap: str, entries: Mapping[str, bytes | None], topic: str = DIRECTORY) -> None:
-    """Write *entries* of a log by their keys; None takes one out.
+    """Write *entries* to a log by their keys; None is a tombstone.
 
     Raises:
         DeliveryError: Kafka did not take one of them.

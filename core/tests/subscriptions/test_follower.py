@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import ensure_topics, read_to_end
-from nightwire.core.subscriptions import Following, LiveInterest, Registrar, SubscriptionTable
+from nightwire.core.subscriptions import LiveInterest, Registrar, SubscriptionFollower, SubscriptionTable
 from nightwire.schemas.topics import SUBSCRIPTIONS, settings
 from tests._waiting import until
 
@@ -23,57 +23,57 @@ def log(kafka: str) -> str:
     return kafka
 
 
-def of(following: Following, who: str) -> dict[str, str]:
+def of(follower: SubscriptionFollower, who: str) -> dict[str, str]:
     """Return the conditions of a subscriber, by name."""
     return {
         one.record["name"]: one.record["condition"]
-        for one in following.live("alerts.sim")
+        for one in follower.live("alerts.sim")
         if one.record["subscriber"] == who
     }
 
 
 def test_it_takes_effect_at_a_stated_offset_and_is_taken_back(log: str) -> None:
-    with Following(log) as following:
+    with SubscriptionFollower(log) as follower:
         with Registrar(log, "ann") as ann:
             offset = ann.subscribe("bright", "alerts.sim", "magnitude < 19").result(10)
-            assert following.wait_until(offset, 10)
-            assert of(following, "ann") == {"bright": "magnitude < 19"}
-            assert [one.offset for one in following.live() if one.record["subscriber"] == "ann"] == [offset]
+            assert follower.wait_until(offset, 10)
+            assert of(follower, "ann") == {"bright": "magnitude < 19"}
+            assert [one.offset for one in follower.live() if one.record["subscriber"] == "ann"] == [offset]
             changed = ann.subscribe("bright", "alerts.sim", "magnitude < 18").result(10)
             gone = ann.unsubscribe("bright").result(10)
             assert offset < changed < gone
-            assert following.wait_until(gone, 10)
-            assert of(following, "ann") == {}
+            assert follower.wait_until(gone, 10)
+            assert of(follower, "ann") == {}
             offset = ann.subscribe("faint", "alerts.sim").result(10)
-            assert following.wait_until(offset, 10)
-            assert of(following, "ann") == {"faint": "TRUE"}
-        until(lambda: of(following, "ann") == {})  # who leaves takes all back
+            assert follower.wait_until(offset, 10)
+            assert of(follower, "ann") == {"faint": "TRUE"}
+        until(lambda: of(follower, "ann") == {})  # who leaves takes all back
 
 
 def test_what_is_advertised_holds_from_a_stated_offset_until_it_is_taken_back(log: str) -> None:
     def offers() -> dict[str, int]:
-        live = following.live("filter.ann.bright", "advertisement")
+        live = follower.live("filter.ann.bright", "advertisement")
         return {one.record["condition"]: one.offset for one in live}
 
-    with Following(log) as following, Registrar(log, "engine") as engine:
+    with SubscriptionFollower(log) as follower, Registrar(log, "engine") as engine:
         offset = engine.advertise("bright", "filter.ann.bright", "magnitude < 19").result(10)
-        assert following.wait_until(offset, 10)
+        assert follower.wait_until(offset, 10)
         assert offers() == {"magnitude < 19": offset}
-        assert following.live("filter.ann.bright") == []  # nobody asks for it
-        assert following.wait_until(engine.unadvertise("bright").result(10), 10)
+        assert follower.live("filter.ann.bright") == []  # nobody asks for it
+        assert follower.wait_until(engine.unadvertise("bright").result(10), 10)
         assert offers() == {}
 
 
 def test_who_dies_is_gone_after_two_refreshes_and_who_lives_is_not(log: str) -> None:
-    with Following(log) as following, Registrar(log, "alive", interval=2.0) as alive:
+    with SubscriptionFollower(log) as follower, Registrar(log, "alive", interval=2.0) as alive:
         dead = Registrar(log, "dead", interval=2.0)  # its thread never begins: it says so once
         offsets = [dead.subscribe("a", "alerts.sim").result, alive.subscribe("a", "alerts.sim").result]
         dead._client.flush(10)
-        assert following.wait_until(max(one(10) for one in offsets), 10)
-        assert set(of(following, "dead")) == set(of(following, "alive")) == {"a"}
-        until(lambda: not of(following, "dead"))
-        assert set(of(following, "alive")) == {"a"}
-        assert {one.offset for one in following.live() if one.record["subscriber"] == "alive"} == {
+        assert follower.wait_until(max(one(10) for one in offsets), 10)
+        assert set(of(follower, "dead")) == set(of(follower, "alive")) == {"a"}
+        until(lambda: not of(follower, "dead"))
+        assert set(of(follower, "alive")) == {"a"}
+        assert {one.offset for one in follower.live() if one.record["subscriber"] == "alive"} == {
             offsets[1]()
         }
 
@@ -100,19 +100,19 @@ def offsets(live: Iterable[LiveInterest]) -> dict[tuple[str, str], int]:
 
 
 def test_a_thousand_changes_by_many_at_once_are_all_seen_in_order(log: str) -> None:
-    with Following(log) as following, ExitStack() as exits, ThreadPoolExecutor(8) as pool:
-        assert following.wait(30)
+    with SubscriptionFollower(log) as follower, ExitStack() as exits, ThreadPoolExecutor(8) as pool:
+        assert follower.wait(30)
         many = [exits.enter_context(Registrar(log, f"many-{number}")) for number in range(8)]
         last = dict[int, int]()
         left = [*pool.map(change, many, range(8), [last] * 8)]
-        assert following.wait_until(max(last.values()), 30)
-        assert [of(following, f"many-{number}") for number in range(8)] == left
+        assert follower.wait_until(max(last.values()), 30)
+        assert [of(follower, f"many-{number}") for number in range(8)] == left
         assert sum(map(len, left)) > 20
         again = SubscriptionTable()
         for message in read_to_end(log, [SUBSCRIPTIONS]):
             key = (message.key() or b"").decode()
             again.apply(key, message.value(), message.timestamp()[1], message.offset() or 0)
-        assert offsets(again.live()) == offsets(following.live())
+        assert offsets(again.live()) == offsets(follower.live())
 
 
 def test_without_a_kafka_nobody_waits() -> None:

@@ -1,4 +1,4 @@
-"""What Kafka itself tells of a site: its topics, their newest records, who reads them."""
+"""A site's topics, their rates and newest records, and its consumer groups, as Kafka tells."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
@@ -23,22 +23,22 @@ SUFFIX = "-value"
 Ends = Mapping[TopicPartition, int]
 
 
-class AnotherKafkaError(KafkaException):
-    """At an address there is another Kafka than it has to be."""
+class WrongClusterError(KafkaException):
+    """At an address there is another Kafka than expected."""
 
 
 def check_cluster(found: ClusterMetadata, cluster: str) -> None:
-    """Do nothing where *found* is of the Kafka *cluster*; empty for any.
+    """Check that *found* is of the Kafka *cluster*; empty for any.
 
     Raises:
-        AnotherKafkaError: It is of another.
+        WrongClusterError: It is of another.
     """
     if cluster and found.cluster_id != cluster:
         why = f"this is the Kafka {found.cluster_id}, no longer {cluster}"
-        raise AnotherKafkaError(KafkaError(KafkaError.UNKNOWN, why))
+        raise WrongClusterError(KafkaError(KafkaError.UNKNOWN, why))
 
 
-class Rates:
+class TopicRates:
     """Records a second of each topic, from where its partitions ended.
 
     Args:
@@ -46,34 +46,34 @@ class Rates:
     """
 
     def __init__(self, window: float = WINDOW) -> None:
-        self._window, self._seen = window, deque[tuple[float, Counter[str]]]()
+        self._window, self._samples = window, deque[tuple[float, Counter[str]]]()
 
-    def note(self, at: float, ends: Ends) -> None:
-        """Note where partitions end *at* that time. [s, any steady clock]"""
+    def add(self, at: float, ends: Ends) -> None:
+        """Add the end offsets of partitions *at* a time. [s, any steady clock]"""
         totals = Counter[str]()
         for (topic, _), end in ends.items():
             totals[topic] += end
-        self._seen.append((at, totals))
-        while len(self._seen) > 2 and at - self._seen[1][0] >= self._window:
-            self._seen.popleft()
+        self._samples.append((at, totals))
+        while len(self._samples) > 2 and at - self._samples[1][0] >= self._window:
+            self._samples.popleft()
 
     def of(self, topic: str) -> float | None:
-        """Return the rate of *topic* [1/s]; None until it was seen twice."""
-        (began, before), (now, after) = self._seen[0], self._seen[-1]
+        """Return the rate of *topic* [1/s]; None until it was added twice."""
+        (began, before), (now, after) = self._samples[0], self._samples[-1]
         if now <= began or topic not in before:
             return None
         return round(max(0, after[topic] - before[topic]) / (now - began), 3)
 
 
 class SchemaIds:
-    """The newest schema of each topic, as the registry at *url* tells."""
+    """The newest schema's id of each topic, of the registry at *url*."""
 
     def __init__(self, url: str) -> None:
         self._registry = SchemaRegistry(url) if url else None
         self._ids, self._again = dict[str, int](), 0.0
 
     def ids(self, at: float) -> Mapping[str, int]:
-        """Return id by topic, asked anew once in a while. [*at*: s, any steady clock]"""
+        """Return the ids by topic, asked anew each `WINDOW`. [*at*: s, any steady clock]"""
         if self._registry is not None and at >= self._again:
             with suppress(RegistryAwayError, SchemaError):
                 subjects = [one for one in self._registry.subjects() if one.endswith(SUFFIX)]
@@ -82,15 +82,15 @@ class SchemaIds:
         return self._ids
 
 
-class Witnesses:
-    """Asks Kafka what it sees of a site, and writes it to *rows*.
+class ClusterObserver:
+    """Writes a site's topics and consumer groups to *rows*, as Kafka tells them.
 
     Args:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
-        client: librdkafka's properties of who asks; None for ourselves.
-        cluster: The Kafka that it has to be, by its id; empty for any.
+        client: librdkafka's properties; None for our own.
+        cluster: The expected Kafka's id; empty for any.
     """
 
     def __init__(
@@ -104,13 +104,13 @@ class Witnesses:
         self._client, self._offsets = admin(bootstrap, client=client), GroupOffsets(bootstrap, client=client)
         self._rows, self._cluster = rows, cluster
         self._schemas = SchemaIds(registry)
-        self._rates, self._ends, self._newest = Rates(), dict[TopicPartition, int](), dict[str, int]()
+        self._rates, self._ends, self._newest = TopicRates(), dict[TopicPartition, int](), dict[str, int]()
 
     def observe(self, at: float) -> None:
-        """Look once, *at* that time. [s, any steady clock]
+        """Observe once, *at* a time. [s, any steady clock]
 
         Raises:
-            AnotherKafkaError: It is another Kafka than it has to be.
+            WrongClusterError: It is another Kafka than expected.
             KafkaException: Kafka did not answer.
         """
         found = self._client.list_topics(timeout=TIMEOUT)
@@ -119,7 +119,7 @@ class Witnesses:
         topics = {name: topic.partitions for name, topic in known.items() if not name.startswith(INTERNAL)}
         led = [(name, part) for name, parts in topics.items() for part in parts if parts[part].leader >= 0]
         ends = {one: found.offset for one, found in list_offsets(self._client, led, END).items()}
-        self._rates.note(at, ends)
+        self._rates.add(at, ends)
         self._note_newest(ends)
         members, schemas = self._members(), self._schemas.ids(at)
         with self._rows.batch():
@@ -131,14 +131,14 @@ class Witnesses:
                 self._rows.set_members(members)
 
     def _note_newest(self, ends: Ends) -> None:
-        """Look for the newest record of partitions that have grown."""
+        """Ask for the newest record of partitions that have grown."""
         grown = [one for one, end in ends.items() if end and end != self._ends.get(one)]
         for (topic, _), found in list_offsets(self._client, grown, NEWEST).items():
             self._newest[topic] = max(self._newest.get(topic, 0), found.timestamp)
         self._ends = dict(ends)
 
     def _members(self) -> Iterable[MemberRow] | None:
-        """Return who reads what; None where we have no right to see groups."""
+        """Return the members of groups by topic; None without the right to describe groups."""
         try:
             listed = self._client.list_consumer_groups(request_timeout=TIMEOUT).result().valid
             names = [group.group_id for group in listed]

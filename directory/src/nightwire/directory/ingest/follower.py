@@ -1,4 +1,4 @@
-"""A site's log, followed in a thread, and what Kafka tells of the site beside it."""
+"""The follower of a site: its log in one thread, its topics and groups in another."""
 
 import logging
 import sqlite3
@@ -20,20 +20,20 @@ from nightwire.core.kafka import (
     read_until,
     retry_while_unavailable,
 )
-from nightwire.directory.following.log import MIRRORS, apply
-from nightwire.directory.following.witnesses import AnotherKafkaError, Witnesses, check_cluster
+from nightwire.directory.ingest.cluster_observer import ClusterObserver, WrongClusterError, check_cluster
+from nightwire.directory.ingest.log import MIRRORED_TOPICS, apply
 from nightwire.directory.model import SiteRows
 from nightwire.schemas.topics import DIRECTORY
 
 log = logging.getLogger("nightwire.directory")
 
 BATCH = 2000
-"""Most records between two states that questions see."""
+"""Most records of one transaction of the rows."""
 POLL = 0.2
 """Longest wait for records. [s]"""
-LOOK = 5.0
-"""Time between two looks at topics and groups. [s]"""
-ENDED = KafkaError._PARTITION_EOF
+OBSERVE_INTERVAL = 5.0
+"""Time between two observations of topics and groups. [s]"""
+END_OF_PARTITION = KafkaError._PARTITION_EOF
 
 
 class Follower:
@@ -43,9 +43,9 @@ class Follower:
         bootstrap: ``HOST:PORT[,HOST:PORT…]``.
         rows: The site's rows.
         registry: URL of its schema registry; empty for none.
-        look: Time between two looks at topics and groups. [s]
-        client: librdkafka's properties of who reads; None for ourselves.
-        cluster: The Kafka that it has to be, by its id; empty for any.
+        interval: Time between two observations of topics and groups. [s]
+        client: librdkafka's properties of the reader; None for our own.
+        cluster: The expected Kafka's id; empty for any.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class Follower:
         rows: SiteRows,
         registry: str = "",
         *,
-        look: float = LOOK,
+        interval: float = OBSERVE_INTERVAL,
         client: Mapping[str, Any] | None = None,
         cluster: str = "",
     ) -> None:
-        self._bootstrap, self.rows, self._registry, self._look = bootstrap, rows, registry, look
+        self._bootstrap, self.rows, self._registry, self._interval = bootstrap, rows, registry, interval
         self._client, self._cluster = client, cluster
-        self._leave, self._caught_up, self._astray = (threading.Event() for _ in range(3))
+        self._stopping, self._caught_up, self._wrong_cluster = (threading.Event() for _ in range(3))
         self._threads = [
             threading.Thread(
-                target=self._forever, args=(work,), name=f"directory-{work.__name__}", daemon=True
+                target=self._run_until_stopped, args=(work,), name=f"directory-{work.__name__}", daemon=True
             )
             for work in (self._follow, self._observe)
         ]
@@ -74,7 +74,7 @@ class Follower:
         return self._caught_up.is_set()
 
     def start(self) -> None:
-        """Begin to follow."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
@@ -82,72 +82,72 @@ class Follower:
         """Wait at most *timeout* [s] for the end of the log; return whether it was reached."""
         return self._caught_up.wait(timeout)
 
-    def leave(self) -> None:
-        """Begin to stop following."""
-        self._leave.set()
+    def request_stop(self) -> None:
+        """Tell the threads to end."""
+        self._stopping.set()
 
     def stop(self, patience: float = 10.0) -> None:
-        """Stop following, and wait for that, for twice *patience* [s] at most."""
-        self.leave()
+        """End the threads; wait at most twice *patience* [s] for them."""
+        self.request_stop()
         for thread in self._threads:
             thread.join(patience)
 
-    def _forever(self, work: Callable[[], None]) -> None:
-        while not self._leave.is_set():
+    def _run_until_stopped(self, work: Callable[[], None]) -> None:
+        while not self._stopping.is_set():
             try:
                 work()
             except sqlite3.ProgrammingError:  # the view was closed while Kafka let us wait
-                if not self._leave.is_set():
+                if not self._stopping.is_set():
                     raise
             except KafkaException as error:
                 log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
-                self._leave.wait(1.0)
+                self._stopping.wait(1.0)
 
     def _follow(self) -> None:
-        """Read the log from its beginning, and on as it grows, until told to leave."""
+        """Read the log from its beginning, and on as it grows, until told to stop."""
         reader = consumer(self._bootstrap, client=self._client, enable_partition_eof=True)
         try:
-            todo = assign(reader, self._cluster)
-            self._astray.clear()
+            unread = assign(reader, self._cluster)
+            self._wrong_cluster.clear()
             self._caught_up.clear()
             self.rows.clear()
-            while not self._leave.is_set() and not self._astray.is_set():
+            while not self._stopping.is_set() and not self._wrong_cluster.is_set():
                 messages = reader.consume(BATCH, POLL)
-                self._note(messages)
-                todo -= reached(messages)
-                if not todo and not self._caught_up.is_set():
+                self._apply_all(messages)
+                unread -= partitions_at_end(messages)
+                if not unread and not self._caught_up.is_set():
                     self.rows.caught_up()
                     self._caught_up.set()
         finally:
             reader.close()
 
-    def _note(self, messages: list[Message]) -> None:
+    def _apply_all(self, messages: list[Message]) -> None:
         if said := [message for message in messages if message.error() is None]:
             with self.rows.batch():
                 for message in said:
                     apply(self.rows, message)
 
     @cached_property
-    def _witnesses(self) -> Witnesses:
-        return Witnesses(self._bootstrap, self.rows, self._registry, self._client, self._cluster)
+    def _observer(self) -> ClusterObserver:
+        return ClusterObserver(self._bootstrap, self.rows, self._registry, self._client, self._cluster)
 
     def _observe(self) -> None:
-        """Look at topics and groups, until told to leave."""
-        while not self._leave.is_set():
+        """Observe topics and groups, until told to stop."""
+        while not self._stopping.is_set():
             if self._caught_up.is_set():
                 try:
-                    self._witnesses.observe(time.monotonic())
-                except AnotherKafkaError:
-                    self._astray.set()
+                    self._observer.observe(time.monotonic())
+                except WrongClusterError:
+                    self._wrong_cluster.set()
                     raise
-            self._leave.wait(self._look if self._caught_up.is_set() else POLL)
+            self._stopping.wait(self._interval if self._caught_up.is_set() else POLL)
 
 
 def assign(reader: Consumer, cluster: str = "") -> set[TopicPartition]:
-    """Let *reader* read what is mirrored from its beginning; return the partitions.
+    """Assign the mirrored topics to *reader*, from their beginnings; return the partitions.
 
     Raises:
-        AnotherKafkaError: It is another Kafka than *cluster*, where that is not empty.
+        WrongClusterError: It is another Kafka than *cluster*.
         KafkaException: Kafka does not answer, we may not read the directory, or there is none.
     """
     found = reader.list_topics(timeout=10)
@@ -157,12 +157,13 @@ def assign(reader: Consumer, cluster: str = "") -> set[TopicPartition]:
         with suppress(KafkaException):
             end_offsets(reader, [DIRECTORY])
         raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"no topic {DIRECTORY} to be read"))
-    wanted = {(topic, part) for topic in MIRRORS if topic in known for part in known[topic].partitions}
+    mirrored = MIRRORED_TOPICS.keys() & known.keys()
+    wanted = {(topic, number) for topic in mirrored for number in known[topic].partitions}
     reader.assign([TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in wanted])
     return wanted
 
 
-def reached(messages: list[Message]) -> set[TopicPartition]:
+def partitions_at_end(messages: list[Message]) -> set[TopicPartition]:
     """Return the partitions whose ends are among *messages*.
 
     Raises:
@@ -172,7 +173,7 @@ def reached(messages: list[Message]) -> set[TopicPartition]:
     for message in messages:
         if (error := message.error()) is None:
             continue
-        if error.code() == ENDED:
+        if error.code() == END_OF_PARTITION:
             found.add((str(message.topic()), message.partition() or 0))
         elif error.code() not in TRANSIENT_ERRORS:
             raise KafkaException(error)
@@ -199,5 +200,5 @@ def load(bootstrap: str, rows: SiteRows, registry: str = "", *, timeout: float =
                 apply(rows, message)
     finally:
         reader.close()
-    witnesses = Witnesses(bootstrap, rows, registry)
-    retry_while_unavailable(lambda: witnesses.observe(time.monotonic()))
+    observer = ClusterObserver(bootstrap, rows, registry)
+    retry_while_unavailable(lambda: observer.observe(time.monotonic()))
