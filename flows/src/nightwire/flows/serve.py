@@ -82,7 +82,7 @@ def default_name() -> str:
 def advertised_limits(limits: TerminalLimits) -> dict[str, Any]:
     """Return where a worker's terminals may send to, for the directory: no person's address."""
     named = (one.strip().lower() for one in os.environ.get(ALLOWED_RECIPIENTS, "").split(","))
-    return {"inside": limits.inside, "mail": sorted(one for one in named if one and "@" not in one)}
+    return {"inside": limits.allow_private, "mail": sorted(one for one in named if one and "@" not in one)}
 
 
 def serve(config: WorkerSettings) -> None:
