@@ -16,8 +16,7 @@ def pack_containers(packets: Iterable[Packet], decode: Callable[[Packet], Decode
         packets: The packets.
         decode: Returns a packet's schema and body.
     """
-    made: dict[str, bytearray] = {}
-    syncs: dict[str, bytes] = {}
+    made, syncs = dict[str, bytearray](), dict[str, bytes]()
     for packet in packets:
         decoded = decode(packet)
         text = json.dumps(decoded.schema, sort_keys=True)

@@ -1,6 +1,7 @@
 """Storage: Delta tables in a folder or a bucket, Kafka records as rows, Avro schemas."""
 
-from nightwire.archive.storage.delta_table import ALERTS, INDEX, PACKETS, FencedError, OffsetRange, Table
+from nightwire.archive.storage.delta_table import ALERTS, INDEX, PACKETS, Table
+from nightwire.archive.storage.offset_commits import FencedError, OffsetRanges
 from nightwire.archive.storage.packets import (
     MAX_TIMESTAMP,
     PACKET_SCHEMA,
@@ -22,7 +23,7 @@ __all__ = [
     "SCHEMAS_FOLDER",
     "ArchiveError",
     "FencedError",
-    "OffsetRange",
+    "OffsetRanges",
     "Packet",
     "SchemaStore",
     "StorageError",

@@ -42,9 +42,8 @@ class ArchiveAccounts:
             if read:
                 dead = read - delivered
                 self._accounts.count(source, position - 1, read, delivered=delivered, dead_lettered=dead)
-            for packet, reason in (
-                tables.unreadable(source[1], counted or 0, position) if read > delivered else ()
-            ):
+            unreadable = tables.unreadable(source[1], counted or 0, position) if read > delivered else ()
+            for packet, reason in unreadable:
                 self._send_to_dead_letters(packet, reason)
         if position is None or start > position:
             self._accounts.begin(source, start)

@@ -16,7 +16,7 @@ from nightwire.archive.storage import (
     ALERTS,
     INDEX,
     PACKETS,
-    OffsetRange,
+    OffsetRanges,
     Packet,
     SchemaStore,
     StorageError,
@@ -57,7 +57,7 @@ class WriteResult:
         faults: Why a packet is no alert, by its index in *packets*.
     """
 
-    ranges: Mapping[TopicPartition, OffsetRange]
+    ranges: OffsetRanges
     packets: Sequence[Packet]
     faults: Mapping[int, str] = field(default_factory=dict)
 
