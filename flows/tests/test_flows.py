@@ -33,7 +33,7 @@ from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.terminal_runner import TerminalRunner
-from nightwire.flows.log import read_flows
+from nightwire.flows.flow_follower import read_flows
 from nightwire.flows.model import parse
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nightwire.schemas.lazy import on_demand
 
 if TYPE_CHECKING:
-    from nightwire.flows.log import write_flow
+    from nightwire.flows.flow_follower import write_flow
 
 __all__ = ["write_flow"]
 

@@ -19,7 +19,7 @@ from nightwire.core.kafka import cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import PartRunner
-from nightwire.flows.log import FlowFollower
+from nightwire.flows.flow_follower import FlowFollower
 from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.flows.terminals.mail import ALLOWED_RECIPIENTS
