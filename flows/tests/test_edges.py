@@ -23,8 +23,8 @@ from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
+from nightwire.core.subscriptions import write_flow
 from nightwire.flows.engine import delete_orphaned_queues, orphaned_queues, unread_counts
-from nightwire.flows.flow_follower import write_flow
 from nightwire.flows.model import parse
 from nightwire.schemas import SIM_ALERT_ID, records
 from nightwire.schemas.serving import KafkaAccess

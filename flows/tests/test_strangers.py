@@ -14,6 +14,7 @@ from flows.tests.running import alert, problems
 from nightwire.core.access import ReadRights
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.core.subscriptions import FlowRecord
 from nightwire.filters.language import Condition
 from nightwire.filters.model import AddedField
 from nightwire.filters.sandbox import Limits
@@ -26,7 +27,6 @@ from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, PartSession
 from nightwire.flows.engine.stones import ConditionRunner, SandboxFunction, SplitRunner, owner_sandbox
 from nightwire.flows.engine.window import WindowRunner
-from nightwire.flows.flow_follower import FlowRecord
 from nightwire.flows.model import Stone, compile_filter, parse
 from nightwire.flows.worker import HostedFlow, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey

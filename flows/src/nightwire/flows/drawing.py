@@ -18,9 +18,8 @@ def tree(flow: Flow) -> Tree:
     """Return *flow* as a tree; a stone with several inputs is drawn whole at the first."""
     root, drawn = Tree(f"[bold]{flow.name}[/]"), set[str]()
     for source in flow.sources.values():
-        _grow(
-            root.add(escape(f"{source.name}: {source.topic}{_at(source.worker)}")), flow, source.name, drawn
-        )
+        text = escape(f"{source.name}: {source.topic}{_at(source.worker)}")
+        _grow(root.add(text), flow, source.name, drawn)
     return root
 
 

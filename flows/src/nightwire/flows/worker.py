@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.access import WRITING, ReadRights, read_rights
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import Flows
+from nightwire.core.subscriptions import FlowRecord, Flows
 from nightwire.flows.engine import (
     Bridge,
     PartRunner,
@@ -26,7 +26,7 @@ from nightwire.flows.engine import (
     queue_topics,
     schema_topic,
 )
-from nightwire.flows.flow_follower import FlowRecord, parse_cached, running_flows
+from nightwire.flows.flow_follower import parse_cached, running_flows
 from nightwire.flows.model import Flow, FlowError, Stone, check
 from nightwire.flows.owner_threads import OwnerThreads
 from nightwire.flows.rights import DeniedError, check_topics, missing_rights
@@ -78,6 +78,9 @@ class PartKey(NamedTuple):
     worker: str = ""
     stone: str = ""
     is_bridge: bool = False
+
+
+Plans = dict[PartKey, Plan | FlowTerminal]
 
 
 @dataclass
@@ -169,7 +172,7 @@ class Worker:
     def _is_allowed(self, record: FlowRecord, version: int, flows: Flows) -> bool:
         """Return whether a flow's owner has the rights that it needs; else stop it."""
         self.hosted.setdefault(record.name, HostedFlow(record.made_by))
-        older = (one for one, its in flows.values() if its < version and one.made_by == record.made_by)
+        older = (one for one, of in flows.values() if of < version and one.made_by == record.made_by)
         try:
             flow, others = parse_cached(record.text), [*running_flows(older)]
             wrong = [] if record.paused else [*missing_rights(flow, record.made_by, self.rights, others)]
@@ -249,12 +252,12 @@ class Worker:
         for part in parts:
             part.join(30)
 
-    def _compile(self, record: FlowRecord, version: int, flows: Flows) -> dict[PartKey, Plan | FlowTerminal]:
+    def _compile(self, record: FlowRecord, version: int, flows: Flows) -> Plans:
         """Return the plans of this worker's parts of a flow."""
         flow = parse_cached(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
-        older = [one for one, its in flows.values() if its < version]  # of a cycle the last one is refused
+        older = [one for one, of in flows.values() if of < version]  # of a cycle the last one is refused
         topics = {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey, [*running_flows(older)])
         operator = self.rights.allow(record.made_by, FLOWS, WRITING)
@@ -268,9 +271,7 @@ class Worker:
             compile_part, flow, version,
             types=types, topics=topics, registry=self.registry, owner=record.made_by,
         )  # fmt: skip
-        parts: dict[PartKey, Plan | FlowTerminal] = {
-            PartKey(name): one for name in ours if (one := made(name)).topics
-        }
+        parts: Plans = {PartKey(name): one for name in ours if (one := made(name)).topics}
         for stone in flow.stones.values():
             if stone.spec.outside and stone.worker in ours:
                 more = {"owner": "" if operator else record.made_by, "survey": types[stone.inputs[0]].survey}
@@ -282,7 +283,7 @@ class Worker:
     def _admin(self) -> AdminClient:
         return admin(self.config.endpoints.kafka)
 
-    def _apply(self, name: str, plans: Mapping[PartKey, Plan | FlowTerminal]) -> None:
+    def _apply(self, name: str, plans: Plans) -> None:
         """Run *plans* of flow *name*; stop its other parts."""
         parts = self.hosted[name].parts
         for key in parts.keys() - plans.keys():

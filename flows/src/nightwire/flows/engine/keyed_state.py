@@ -178,9 +178,7 @@ class StatefulRunner(Generic[State]):
 
     def _expired(self) -> list[str]:
         """Return the expired keys of partitions that went on by `length` since the last expiry."""
-        due = {
-            one: time for one, time in self.latest.items() if time >= self.swept.get(one, 0.0) + self.length
-        }
+        due = {one: now for one, now in self.latest.items() if now >= self.swept.get(one, 0.0) + self.length}
         self.swept |= due
         kept = self.states.items() if due else ()
         return [key for key, one in kept if one.newest < due.get(one.partition, 0.0) - self.length]

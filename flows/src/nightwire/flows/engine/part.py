@@ -226,9 +226,7 @@ class PartSession:
         """Process *messages*; write events, accounts, state and positions in one transaction."""
         sink.begin_transaction()
         positions = {partition_of(one): (one.offset() or 0) + 1 for one in messages}
-        offsets = [
-            TopicPartitionOffset(*one, offset) for one, offset in {**self._initial, **positions}.items()
-        ]
+        offsets = [TopicPartitionOffset(*one, end) for one, end in {**self._initial, **positions}.items()]
         try:
             self._write(Writer(sink), messages, self._plan.run(messages))
             sink.send_offsets_to_transaction(offsets, source.consumer_group_metadata())

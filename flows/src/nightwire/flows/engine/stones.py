@@ -59,15 +59,14 @@ class ConditionRunner:
         left, outcome = list(events), Outcome()
         for port, condition in self.conditions.items():
             judged = condition.judge([one.value for one in left], self.decoder)
-            for index, error in judged.errors.items():
+            for n, error in judged.errors.items():
                 if isinstance(error, RegistryAwayError):
                     raise error
-                outcome.faults.append((left[index], str(error)))
+                outcome.faults.append((left[n], str(error)))
             for why in self.odd.of(judged, self.survey):
                 log.warning("%s", why)
-            outcome.passed[port] = [left[index] for index in sorted(judged.passed)]
-            settled = {*judged.passed, *judged.errors}
-            left = [one for index, one in enumerate(left) if index not in settled]
+            outcome.passed[port] = [left[n] for n in sorted(judged.passed)]
+            left = [one for n, one in enumerate(left) if n not in judged.passed and n not in judged.errors]
         if self.rest is not None:
             outcome.passed[self.rest] = left
         return outcome

@@ -155,10 +155,8 @@ def _sources(tables: Mapping[str, dict[str, Any]], errors: LineErrors) -> dict[s
         if values["topic"] in {one.topic for one in sources.values()}:
             errors.add(f"{values['topic']} is a source already", where, "topic")
         survey = SURVEY_TOPIC.fullmatch(values["topic"])
-        values |= {
-            "survey": values.get("survey", survey[1] if survey else ""),
-            "worker": values.pop("at", ""),
-        }
+        values.setdefault("survey", survey[1] if survey else "")
+        values["worker"] = values.pop("at", "")
         sources[name] = Source(name, lines=errors.lines.keys_of(where), **values)
     return sources
 
