@@ -115,7 +115,7 @@ ORDER = {
     ],
     "flows": [
         "model",
-        "drawing flow_follower owner_threads problems restarting_thread terminals",
+        "drawing flow_follower problems restarting_thread terminals",
         "engine rights",
         "worker",
         "serve",

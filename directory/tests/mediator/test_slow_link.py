@@ -12,7 +12,7 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
-from archive.tests.conftest import message, put, record, writer
+from archive.tests.conftest import message, packet, put, writer
 from archive.tests.test_http_api import answering
 from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
@@ -300,7 +300,7 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
     kafka, owes, stopped = fresh_broker.bootstrap, group(), group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
     archived = [offset for offset in range(30) if offset != 15]  # a transaction's marker
-    put(writer(tmp_path), *(record(offset) for offset in archived))
+    put(writer(tmp_path), *(packet(offset) for offset in archived))
     client = producer(kafka)
     for number in range(60):
         client.produce("alerts.sim", message(number + 1))

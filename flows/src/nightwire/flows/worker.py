@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -28,7 +28,6 @@ from nightwire.flows.engine import (
 )
 from nightwire.flows.flow_follower import parse_cached, running_flows
 from nightwire.flows.model import Flow, FlowError, Stone, check
-from nightwire.flows.owner_threads import OwnerThreads
 from nightwire.flows.rights import DeniedError, check_topics, missing_rights
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
@@ -44,6 +43,8 @@ RETRY_INTERVAL = 1.0
 """Time until a flow that cannot run is tried again: its topics may exist by then. [s]"""
 DERIVING_KINDS = frozenset({"window", "join", "transform"})
 """Kinds of stones whose events have a derived schema."""
+MOST_OWNERS = 8
+"""Most threads at once; other owners wait for one of these."""
 NO_FLOW = None, -2
 """Record and version of a flow that is not there."""
 
@@ -107,6 +108,28 @@ class HostedFlow:
             return False
         tried, tried_at = self.tried
         return tried != version or time.monotonic() - tried_at >= RETRY_INTERVAL
+
+
+class OwnerThreads:
+    """Runs one function at a time for each owner, in a thread: nobody waits for another's."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, threading.Thread] = {}
+        self._turn, self._last_turns = 0, dict[str, int]()
+
+    def least_recent_first(self, owners: Iterable[str]) -> list[str]:
+        """Return *owners*, the one whose work began the longest ago first."""
+        return sorted(owners, key=lambda one: self._last_turns.get(one, 0))
+
+    def start(self, owner: str, work: Callable[[], None]) -> None:
+        """Run *work*, unless a function of *owner* runs yet, or those of too many owners."""
+        self._threads = {name: one for name, one in self._threads.items() if one.is_alive()}
+        if owner in self._threads or len(self._threads) >= MOST_OWNERS:
+            return
+        self._turn += 1
+        self._last_turns[owner] = self._turn
+        self._threads[owner] = threading.Thread(target=work, name=f"flows of {owner}", daemon=True)
+        self._threads[owner].start()
 
 
 @dataclass

@@ -176,9 +176,7 @@ class Archive(AbstractContextManager["Archive"]):
             raise ArchiveError(
                 "whole alerts are found by the columns partition and offset: ask for these too"
             )
-        yield from self._packets(self.tables(survey), rows)
-
-    def _packets(self, tables: SurveyTables, rows: Any) -> Iterator[Packet]:
+        tables = self.tables(survey)
         numbers, offsets = rows.column("partition").to_pylist(), rows.column("offset").to_pylist()
         for number, offset in zip(numbers, offsets, strict=True):
             yield from tables.read_packets(number, offset, offset + 1)
@@ -215,7 +213,7 @@ class Archive(AbstractContextManager["Archive"]):
             time = rows.column("mjd_tai")[n].as_py()
             if time is None or not time < before:  # without a time, or known already
                 continue
-            for packet in self._packets(tables, rows.slice(n, 1)):
+            for packet in self.packets_of(rows.slice(n, 1), tables.survey):
                 curve = view(self.decode(packet).alert).light_curve()
                 before = min([before, time, *curve["mjd_tai"].tolist()])
                 found.append(curve)
