@@ -271,10 +271,10 @@ def _print_table(answer: Any) -> None:
 
 
 def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
-    from nightwire.archive.querying import pack_containers
+    from nightwire.archive.querying import as_avro
     from nightwire.archive.storage import ArchiveError
 
-    made = list(pack_containers(found.packets_of(answer, survey), found.decode).values())
+    made = list(as_avro(found.packets_of(answer, survey), found.decode).values())
     if not made:
         raise ArchiveError("no whole alert is here: nothing was found, or they are no longer kept")
     if len(made) > 1 and out is None:

@@ -15,14 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from nightwire.archive.querying import (
-    FORMATS,
-    Archive,
-    BusyError,
-    pack_containers,
-    parse_columns,
-    votable_error,
-)
+from nightwire.archive.querying import FORMATS, Archive, BusyError, as_avro, parse_columns, votable_error
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
 from nightwire.schemas import survey as survey_called
@@ -137,7 +130,7 @@ def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
         raise RefusedError(404, f"no alert of {name} is archived")
     if http.query_params.get("as") != "avro":
         return found
-    made = pack_containers(archive.packets_of(_rows(http, found), survey), archive.decode)
+    made = as_avro(archive.packets_of(_rows(http, found), survey), archive.decode)
     if not made:
         raise RefusedError(404, "these alerts are no longer kept whole")
     if len(made) > 1:

@@ -1,7 +1,7 @@
 """Queries of the archive, and the formats of the answers."""
 
 from nightwire.archive.querying.archive import Archive, parse_columns
-from nightwire.archive.querying.avro_containers import pack_containers
+from nightwire.archive.querying.avro_containers import as_avro
 from nightwire.archive.querying.formats import FORMATS, flatten, votable_error
 from nightwire.archive.querying.query_workers import BusyError
 from nightwire.archive.querying.sql_engine import QueryError
@@ -11,8 +11,8 @@ __all__ = [
     "Archive",
     "BusyError",
     "QueryError",
+    "as_avro",
     "flatten",
-    "pack_containers",
     "parse_columns",
     "votable_error",
 ]

@@ -9,7 +9,7 @@ from nightwire.schemas import Decoded
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 
-def pack_containers(packets: Iterable[Packet], decode: Callable[[Packet], Decoded]) -> dict[str, bytes]:
+def as_avro(packets: Iterable[Packet], decode: Callable[[Packet], Decoded]) -> dict[str, bytes]:
     """Return containers of the alerts in *packets*, by schema.
 
     Args:
