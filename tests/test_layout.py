@@ -115,7 +115,7 @@ ORDER = {
     ],
     "flows": [
         "model",
-        "drawing log owner_threads problems terminals",
+        "drawing flow_follower problems restarting_thread terminals",
         "engine rights",
         "worker",
         "serve",

@@ -1,4 +1,4 @@
-"""Simulated alerts at places of one's choice, in Kafka and as records."""
+"""Simulated alerts at places of one's choice, in Kafka and as packets."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from nightwire.archive import Archive
-from nightwire.archive.storage import Store, WholeRecord
+from nightwire.archive.storage import Packet, Store
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import free_port
@@ -59,12 +59,10 @@ def message(number: int, **source: Any) -> bytes:
     return frame(SIM_ALERT_ID, CODEC.encode(alert(number, **source)))
 
 
-def record(offset: int, value: bytes | None = None, partition: int = 0) -> WholeRecord:
-    """Return a record that holds *value*, else the alert of its offset."""
+def packet(offset: int, value: bytes | None = None, partition: int = 0) -> Packet:
+    """Return a packet that holds *value*, else the alert of its offset."""
     at = "alerts.sim", partition, offset
-    return WholeRecord(
-        *at, NOON + offset, b"k%d" % offset, [("survey", b"sim")], value or message(offset + 1)
-    )
+    return Packet(*at, NOON + offset, b"k%d" % offset, [("survey", b"sim")], value or message(offset + 1))
 
 
 class Known:
@@ -85,10 +83,10 @@ def writer(folder: Path, registry: Any = None) -> SurveyWriter:
     return SurveyWriter(Store(folder), "sim", registry or Known())
 
 
-def put(tables: SurveyWriter, *records: WholeRecord) -> Any:
-    """Archive *records* behind those that are there."""
-    sources = {(one.topic, one.partition) for one in records}
-    return tables.write(records, {one: tables.position(one[1]) for one in sources})
+def put(tables: SurveyWriter, *packets: Packet) -> Any:
+    """Archive *packets* behind those that are there."""
+    sources = {(one.topic, one.partition) for one in packets}
+    return tables.write(packets, {one: tables.position(one[1]) for one in sources})
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +94,8 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     """Return an archive of 300 alerts of one night, in two steps, among them two that are none."""
     folder = tmp_path_factory.mktemp("archive")
     tables = writer(folder)
-    put(tables, *(record(n) for n in range(100)), record(100, b"junk"))
-    put(tables, *(record(n) for n in range(101, 299)), record(299, b"\0\0\0\0\1x"))
+    put(tables, *(packet(n) for n in range(100)), packet(100, b"junk"))
+    put(tables, *(packet(n) for n in range(101, 299)), packet(299, b"\0\0\0\0\1x"))
     return Archive(folder)
 
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
-from archive.tests.conftest import Known, put, record
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, records_in
+from archive.tests.conftest import Known, packet, put
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, packets_in
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
@@ -44,14 +44,14 @@ def joining(store: Store) -> Iterator[subprocess.Popen[bytes]]:
 
 def check_joined_once(store: Store) -> None:
     tables = SurveyWriter(store, "sim", Known())
-    put(tables, *(record(n) for n in range(BATCH)))
+    put(tables, *(packet(n) for n in range(BATCH)))
     with ExitStack() as exits:
         one, other = (exits.enter_context(joining(store)) for _ in range(2))
         for child in (one, other):
             assert child.stdout is not None
             child.stdout.readline()
         for turn in range(1, ROUNDS):
-            put(tables, *(record(n) for n in range(turn * BATCH, (turn + 1) * BATCH)))
+            put(tables, *(packet(n) for n in range(turn * BATCH, (turn + 1) * BATCH)))
             if turn == ROUNDS // 2:
                 other.kill()
                 exits.enter_context(joining(store))
@@ -72,7 +72,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
     """Never is more than a few groups of them in memory."""
     tables, count = SurveyWriter(Store(tmp_path), "sim", Known()), 64
     for n in range(0, count, 4):  # each file has a group that is not full
-        put(tables, *(record(at, b"x" + os.urandom(200_000)) for at in range(n, n + 4)))
+        put(tables, *(packet(at, b"x" + os.urandom(200_000)) for at in range(n, n + 4)))
     before, most = pa.total_allocated_bytes(), list[int]()
 
     class Measured(ParquetWriter):
@@ -90,7 +90,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
         values = joined.schema_arrow.get_field_index("value")
         assert joined.metadata.row_group(0).column(values).statistics is None
     kept = [
-        one for rows in tables.packets.read_range(0, 0, count, 16) for one in records_in("alerts.sim", rows)
+        one for rows in tables.packets.read_range(0, 0, count, 16) for one in packets_in("alerts.sim", rows)
     ]
     assert [one.offset for one in kept] == [*range(count)]
     assert {len(one.value or b"") for one in kept} == {200_001}
@@ -99,7 +99,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
 def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_path: Path) -> None:
     tables = SurveyWriter(Store(tmp_path), "sim", Known())
     for n in range(0, 40, 10):
-        put(tables, *(record(at) for at in range(n, n + 10)))
+        put(tables, *(packet(at) for at in range(n, n + 10)))
     for table in (tables.packets, tables.alerts, tables.index):
         told = [told_by(table)]
         table.compact()

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Message
 from deltalake import DeltaTable
 
-from archive.tests.conftest import NOON, Known, alert, message, put, record, writer
+from archive.tests.conftest import NOON, Known, alert, message, packet, put, writer
 from archive.tests.test_http_api import answering
 from nightwire.archive import Archive, QueryError
 from nightwire.archive.commands import archive
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.storage import StorageError, Store, record_of
+from nightwire.archive.storage import StorageError, Store, packet_of
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.wire import frame
@@ -28,7 +28,7 @@ def test_no_plan_of_a_question_writes_a_file(archived: Archive) -> None:
 
 
 def test_a_detection_without_a_time_is_no_point_of_a_light_curve(tmp_path: Path) -> None:
-    put(writer(tmp_path), record(2), record(3, message(4, midpointMjdTai=float("nan"))), record(4))
+    put(writer(tmp_path), packet(2), packet(3, message(4, midpointMjdTai=float("nan"))), packet(4))
     with Archive(tmp_path) as found:
         assert len(found.object(10**6 + 1)) == 3
         assert found.light_curve(10**6 + 1).column("mjd_tai").to_pylist() == pytest.approx(
@@ -38,11 +38,11 @@ def test_a_detection_without_a_time_is_no_point_of_a_light_curve(tmp_path: Path)
 
 def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -> None:
     said = Message("alerts.sim", 0, 0, b"k0", message(1), [], None, (TIMESTAMP_CREATE_TIME, NOON * 1000))
-    put(writer(tmp_path), record_of(said), record(1))
+    put(writer(tmp_path), packet_of(said), packet(1))
     with Archive(tmp_path) as found:
         (row,) = found.query("SELECT timestamp FROM sim WHERE id = '1'").to_pylist()
         assert row["timestamp"].isoformat() == "9999-12-31T00:00:00+00:00"
-        assert found.whole(1) == [record_of(said)]
+        assert found.packets(1) == [packet_of(said)]
         assert found.tables("sim").first_since(0, NOON + 1) == 0
         assert found.tables("sim").first_since(0, NOON * 10**4) is None
 
@@ -50,7 +50,7 @@ def test_a_time_that_no_calendar_has_does_not_stop_the_archive(tmp_path: Path) -
 def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path) -> None:
     """The nights went, and their month is still there; or the columns are being written."""
     tables = writer(tmp_path)
-    put(tables, record(0), record(1, message(2, midpointMjdTai=61001.6)))
+    put(tables, packet(0), packet(1, message(2, midpointMjdTai=61001.6)))
     tables.alerts.expire("2025-11-22", timedelta(hours=24))
     with Archive(tmp_path) as found:
         assert found.get(2, columns="*").column("id").to_pylist() == ["2"]
@@ -62,23 +62,23 @@ def test_what_lies_in_the_index_alone_is_left_out_of_wide_answers(tmp_path: Path
 def test_rows_that_others_rewrote_are_read_and_joined(tmp_path: Path) -> None:
     """A DELETE within a file writes the rest anew, with Arrow's string_view and binary_view."""
     tables = writer(tmp_path)
-    put(tables, *(record(n) for n in range(3)))
+    put(tables, *(packet(n) for n in range(3)))
     for kind in ("packets", "index", "alerts"):
         DeltaTable(str(tmp_path / "sim" / kind)).delete("offset = 1")
     for n in range(3, 7):
-        put(tables, record(n))
+        put(tables, packet(n))
     maintenance = Maintenance(Store(tmp_path), Retention())
     for joins in (True, False):
         with Archive(tmp_path) as found:
             assert found.cone(10, -20.25, 1).column("offset").to_pylist() == [0, 2, 3, 4, 5, 6]
             assert found.object(10**6 + 1).column("id").to_pylist() == ["3", "4", "5"]
-            assert [*found.tables("sim").records(0, 0, 9)] == [record(n) for n in (0, 2, 3, 4, 5, 6)]
-        assert (maintenance.run(min_files=2) > 0, maintenance.failed) == (joins, [])
+            assert [*found.tables("sim").read_packets(0, 0, 9)] == [packet(n) for n in (0, 2, 3, 4, 5, 6)]
+        assert (maintenance.run(min_files=2) > 0, maintenance.errors) == (joins, [])
 
 
 def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
     tables = writer(tmp_path)
-    put(tables, record(0))
+    put(tables, packet(0))
     tables.packets.expire("2030-01-01", timedelta(hours=24))
     with Archive(tmp_path) as found, answering(found, KafkaAccess({})) as http:
         answer = http.get("/sim/alerts/1", params={"as": "avro"})
@@ -94,11 +94,11 @@ def test_whole_alerts_that_are_gone_are_said_to_be_gone(tmp_path: Path) -> None:
 
 def test_a_table_with_a_file_that_is_gone_is_named_and_the_others_are_seen_to(tmp_path: Path) -> None:
     for number in range(3):
-        put(tables := writer(tmp_path), record(number))
+        put(tables := writer(tmp_path), packet(number))
     next((tmp_path / "sim" / "alerts").rglob("*.parquet")).unlink()
     maintenance = Maintenance(Store(tmp_path), Retention())
     assert maintenance.run(min_files=2) > 0
-    assert (maintenance.done, [why.split(": ")[0] for why in maintenance.failed]) == (
+    assert (maintenance.completed_at, [why.split(": ")[0] for why in maintenance.errors]) == (
         0.0,
         [tables.alerts.uri],
     )
@@ -132,7 +132,7 @@ def asked_without(folder: Path, kind: str, path: str, how: str) -> tuple[int, in
 @pytest.mark.parametrize("how", ["gone", "damaged"])
 def test_who_asks_for_a_file_that_cannot_be_read_is_told_so(tmp_path: Path, how: str) -> None:
     """Until it is back: by name, without a traceback, and never that he asked too much."""
-    put(writer(tmp_path), record(0))
+    put(writer(tmp_path), packet(0))
     for kind, path in {
         "packets": "/sim/records/0?until=1",
         "index": "/sim/objects/1000000",
@@ -142,7 +142,7 @@ def test_who_asks_for_a_file_that_cannot_be_read_is_told_so(tmp_path: Path, how:
     schema = next((tmp_path / "schemas").iterdir())
     schema.write_text("")
     with pytest.raises(StorageError, match=f"{schema} is damaged"):
-        put(writer(tmp_path), record(2))
+        put(writer(tmp_path), packet(2))
 
 
 def test_a_time_beyond_all_calendars_is_no_value_and_ends_nothing(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_time_beyond_all_calendars_is_no_value_and_ends_nothing(tmp_path: Path
     schema = sim_alert_schema()
     codec = Codec(schema | {"fields": [*schema["fields"], when]})
     values = [frame(9, codec.encode(alert(n) | {"when": time})) for n, time in ((1, 2**62), (2, NOON))]
-    put(writer(tmp_path, Known(_9=codec)), *(record(at, value) for at, value in enumerate(values)))
+    put(writer(tmp_path, Known(_9=codec)), *(packet(at, value) for at, value in enumerate(values)))
     with Archive(tmp_path) as found:
         rows = found.query('SELECT epoch_ms("when") AS ms FROM sim ORDER BY id').to_pylist()
         assert [row["ms"] for row in rows] == [None, NOON]

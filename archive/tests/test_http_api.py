@@ -19,11 +19,11 @@ from astropy.io import fits
 from astropy.io.votable import parse, parse_single_table
 from prometheus_client import CollectorRegistry, Counter
 
-from archive.tests.conftest import CODEC, alert, put, record, writer
+from archive.tests.conftest import CODEC, alert, packet, put, writer
 from nightwire.archive import Archive, http_api
 from nightwire.archive.http_api import application
 from nightwire.archive.querying.survey_tables import SurveyTables
-from nightwire.archive.storage import records_in
+from nightwire.archive.storage import packets_in
 from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.serving import KafkaAccess, plain_server
@@ -92,8 +92,8 @@ def test_cone_search_is_as_the_virtual_observatory_wants_it(http: httpx.Client) 
 def test_whole_records_are_had_by_offset(http: httpx.Client) -> None:
     answer = http.get("/sim/records/0", params={"from": 40, "until": 60, "limit": 5})
     rows = pa.ipc.open_stream(answer.content).read_all()
-    assert [*records_in("alerts.sim", rows)] == [record(n) for n in range(40, 45)]
-    since = record(77).timestamp
+    assert [*packets_in("alerts.sim", rows)] == [packet(n) for n in range(40, 45)]
+    since = packet(77).timestamp
     assert http.get("/sim/records/0/first", params={"since": since}).json() == {"offset": 77}
     assert http.get("/sim/records/3/first", params={"since": since}).json() == {"offset": None}
 
@@ -139,7 +139,7 @@ def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:
     fits.PrimaryHDU(np.ones((30, 30), np.float32)).writeto(file)
     tables = writer(tmp_path)
     with_stamp = frame(SIM_ALERT_ID, CODEC.encode(alert(1) | {"cutoutScience": file.getvalue()}))
-    put(tables, record(0, with_stamp), record(1))
+    put(tables, packet(0, with_stamp), packet(1))
     with answering(Archive(tmp_path), KafkaAccess({})) as http:
         found = http.get("/sim/alerts/1/stamps/science.fits")
         assert (found.status_code, found.headers["content-type"]) == (200, "image/fits")

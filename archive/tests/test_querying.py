@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from archive.tests.conftest import alert
 from nightwire.archive import Archive, ArchiveError, QueryError
-from nightwire.archive.querying import FORMATS, containers, parse_columns, votable_error
+from nightwire.archive.querying import FORMATS, as_avro, parse_columns, votable_error
 from nightwire.archive.querying.cone import Cone, merge_ranges
 from nightwire.archive.querying.light_curve import merge
 from nightwire.archive.querying.min_max import MinMax
@@ -31,10 +31,10 @@ def test_an_id_and_an_object_are_found(archived: Archive) -> None:
 
 
 def test_whole_alerts_have_their_stamps(archived: Archive) -> None:
-    (whole,) = archived.whole(42)
+    (whole,) = archived.packets(42)
     assert archived.decode(whole).alert["cutoutScience"] == alert(42)["cutoutScience"]
     rows = archived.object(1000014)
-    (made,) = containers(archived.whole_of(rows), archived.decode).values()
+    (made,) = as_avro(archived.packets_of(rows), archived.decode).values()
     assert [one.record["diaSourceId"] for one in read_container(made)] == [42, 43, 44]
 
 
@@ -186,12 +186,12 @@ def test_answers_come_in_all_forms(archived: Archive) -> None:
 
 def test_records_are_found_by_offset_and_by_time(archived: Archive) -> None:
     tables = archived.tables("sim")
-    assert [one.offset for one in tables.records(0, 95, 105)] == [*range(95, 105)]
+    assert [one.offset for one in tables.read_packets(0, 95, 105)] == [*range(95, 105)]
     from archive.tests.conftest import NOON
 
     assert tables.first_since(0, NOON + 150) == 150
     assert tables.first_since(0, NOON + 10**6) is None
-    assert [*tables.records(1, 0, 10)] == []
+    assert [*tables.read_packets(1, 0, 10)] == []
 
 
 def test_parts_that_can_hold_a_value_are_found_and_those_of_which_nothing_is_known() -> None:

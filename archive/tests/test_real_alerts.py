@@ -8,7 +8,7 @@ import pytest
 
 from archive.tests.conftest import NOON, Known
 from nightwire.archive import Archive
-from nightwire.archive.storage import Store, WholeRecord
+from nightwire.archive.storage import Packet, Store
 from nightwire.archive.writing import SurveyWriter
 from nightwire.schemas import Codec, survey
 from nightwire.schemas.wire import frame, read_container
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.data, pytest.mark.slow]
 def archive(folder: Path, name: str, values: list[bytes], registry: Known) -> SurveyWriter:
     """Archive *values*, in three commits."""
     tables = SurveyWriter(Store(folder), name, registry)
-    records = [WholeRecord(tables.topic, 0, n, NOON, None, (), value) for n, value in enumerate(values)]
-    for first in range(0, len(records), 40):
-        written = tables.write(records[first : first + 40], {(tables.topic, 0): first or None})
+    packets = [Packet(tables.topic, 0, n, NOON, None, (), value) for n, value in enumerate(values)]
+    for first in range(0, len(packets), 40):
+        written = tables.write(packets[first : first + 40], {(tables.topic, 0): first or None})
         assert not written.faults
     return tables
 
@@ -38,7 +38,7 @@ def test_rubins_alerts_are_archived(data: Path, tmp_path: Path) -> None:
         ).to_pylist()
         assert row["ra"] == view.ra
         assert row["psfFlux"] == pytest.approx(view["diaSource"]["psfFlux"])
-        assert found.whole(view.id)[0].value == values[5]
+        assert found.packets(view.id)[0].value == values[5]
         assert found.cone(view.ra, view.dec, 1e-6).column("id")[0].as_py() == str(view.id)
         curve = found.light_curve(view.object_id or view.solar_system_id)
         assert len(curve) >= len(view.history) + 1
@@ -62,6 +62,6 @@ def test_ztfs_alerts_are_archived_though_each_brings_its_schema(data: Path, tmp_
         rows = found.query("SELECT id, object_id, candidate.magpsf AS m, schema_id FROM ztf").to_pylist()
         assert len(rows) == len(values)
         assert all(row["object_id"].startswith("ZTF") and row["schema_id"] is None for row in rows)
-        whole = found.whole(rows[0]["id"])
+        whole = found.packets(rows[0]["id"])
         assert found.decode(whole[0]).alert["candid"] == int(rows[0]["id"])
         assert len(found.light_curve(rows[0]["object_id"])) > 0

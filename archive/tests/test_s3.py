@@ -2,11 +2,11 @@
 
 import pytest
 
-from archive.tests.conftest import URL, Known, put, record
+from archive.tests.conftest import URL, Known, packet, put
 from archive.tests.test_http_api import answering
 from nightwire.archive import Archive, ArchiveError
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.storage import FencedError, Store, record_rows
+from nightwire.archive.storage import FencedError, Store, packet_rows
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import KafkaAccess
@@ -25,17 +25,17 @@ def test_a_store_that_is_away_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatc
 
 def test_a_bucket_holds_what_a_folder_holds(bucket: Store) -> None:
     tables, other = SurveyWriter(bucket, "sim", Known()), SurveyWriter(bucket, "sim", Known())
-    put(tables, *(record(n) for n in range(50)))
-    tables.packets.append(record_rows([record(50), record(51)]), {("alerts.sim", 0): (50, 52)})
+    put(tables, *(packet(n) for n in range(50)))
+    tables.packets.append(packet_rows([packet(50), packet(51)]), {("alerts.sim", 0): (50, 52)})
     with pytest.raises(FencedError):
-        other.write([record(50)], {("alerts.sim", 0): 50})
+        other.write([packet(50)], {("alerts.sim", 0): 50})
     assert SurveyWriter(bucket, "sim", Known()).position(0) == 52  # the others are caught up
     with Archive(URL) as found:
         assert found.surveys == ["sim"]
         assert found.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 52}]
         assert len(found.cone(10.1, -20.25, 0.02)) == 5
-        (whole,) = found.whole(52)
-        assert (whole, found.decode(whole).alert["diaSourceId"]) == (record(51), 52)
+        (whole,) = found.packets(52)
+        assert (whole, found.decode(whole).alert["diaSourceId"]) == (packet(51), 52)
         with pytest.raises(ArchiveError, match="disabled"):
             found.query("SELECT * FROM read_text('/etc/passwd')")
     Maintenance(bucket, Retention()).run(min_files=2)

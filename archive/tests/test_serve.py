@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 from deltalake import DeltaTable
 
-from archive.tests.conftest import Known, message, put, record, serving, writer
+from archive.tests.conftest import Known, message, packet, put, serving, writer
 from nightwire.archive import Archive
 from nightwire.archive.check import Comparison, compare
 from nightwire.archive.commands import archive
 from nightwire.archive.serve import RestartingConsumer, ServeSettings, opened_consumer, running
-from nightwire.archive.storage import StorageError, Store, WholeRecord
+from nightwire.archive.storage import Packet, StorageError, Store
 from nightwire.archive.writing import ArchiveConsumer, Batching, SurveyWriter
 from nightwire.archive.writing.survey_writer import WriteResult
 from nightwire.core.accounting import discrepancies, read_accounts
@@ -85,7 +85,7 @@ def test_each_record_is_archived_once_however_often_it_is_killed(
         (row,) = found.query("SELECT count(*) AS n, count(DISTINCT id) AS ids FROM sim").to_pylist()
         assert row == {"n": 1800, "ids": 1800}
         assert len(found.object(10**6 + 7)) == 3
-        (whole,) = found.whole(1799)
+        (whole,) = found.packets(1799)
         assert found.decode(whole).alert["cutoutScience"] == (1799).to_bytes(8, "big") * 50
     accounts = [one for one in read_accounts(kafka) if one.stage == "archive"]
     assert discrepancies(accounts) == []
@@ -193,11 +193,11 @@ def test_who_was_overtaken_goes_on_behind_the_other(
         """Writes what another process has just written."""
 
         def write(
-            self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
+            self, packets: Sequence[Packet], positions: Mapping[TopicPartition, int | None]
         ) -> WriteResult:
-            writer(folder).write(records, positions) if not self.known else None
+            writer(folder).write(packets, positions) if not self.known else None
             self.known = True
-            return super().write(records, positions)
+            return super().write(packets, positions)
 
         known = False
 
@@ -246,9 +246,9 @@ def test_who_was_away_for_long_is_waited_for(
             return super().position(number)
 
         def write(
-            self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
+            self, packets: Sequence[Packet], positions: Mapping[TopicPartition, int | None]
         ) -> WriteResult:
-            written = super().write(records, positions)
+            written = super().write(packets, positions)
             if happened == ["store"]:
                 happened.append("kafka")
                 fresh_broker.kill()
@@ -283,7 +283,7 @@ def test_a_topic_that_was_made_anew_is_said_and_not_passed_over(
     kafka, registry = site
     folder = tmp_path / "archive"
     simulate(kafka, 1, 20)
-    put(writer(folder), *(record(99, partition=number) for number in range(64)))
+    put(writer(folder), *(packet(99, partition=number) for number in range(64)))
     with serving(folder, kafka, registry, "--port", str(free_port())) as child:
         assert child.wait(60) == 1
     assert "the archive has it up to 100" in (tmp_path / "log").read_text()

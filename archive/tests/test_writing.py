@@ -17,13 +17,13 @@ from cdshealpix.nested import lonlat_to_healpix
 from confluent_kafka import KafkaError, KafkaException
 from pyarrow import parquet
 
-from archive.tests.conftest import CODEC, NOON, Known, alert, put, record, writer
+from archive.tests.conftest import CODEC, NOON, Known, alert, packet, put, writer
 from nightwire.archive import Archive, serve
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.storage import FencedError, StorageError, Store, Table, record_rows
+from nightwire.archive.storage import FencedError, StorageError, Store, Table, packet_rows
 from nightwire.archive.writing import ArchiveConsumer, Batching, survey_writer
 from nightwire.archive.writing.columns import healpix, index_rows, nights
-from nightwire.archive.writing.schedules import Schedule
+from nightwire.archive.writing.schedules import ConstantDrain
 from nightwire.core.kafka import DeliveryError
 from nightwire.core.runtime import Stop
 from nightwire.schemas import SIM_ALERT_ID, Codec, survey
@@ -39,13 +39,13 @@ def ids(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("reached", ["packets", "index"])
 def test_what_was_not_written_to_all_tables_is_caught_up(tmp_path: Path, reached: str) -> None:
-    """The process dies after the whole records, or after the index, and Kafka has forgotten."""
+    """The process dies after the packets, or after the index, and Kafka has forgotten."""
     tables = writer(tmp_path)
-    put(tables, *(record(n) for n in range(10)))
-    late = [record(n) for n in range(10, 30)]
-    tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
+    put(tables, *(packet(n) for n in range(10)))
+    late = [packet(n) for n in range(10, 30)]
+    tables.packets.append(packet_rows(late), {SOURCE: (10, 30)})
     if reached == "index":
-        rows, _ = tables._rows(late, record_rows(late))
+        rows, _ = tables._rows(late, packet_rows(late))
         tables.index.append(index_rows(rows), {SOURCE: (10, 30)})
     assert writer(tmp_path).position(0) == 30
     assert ids(tmp_path) == [str(n) for n in range(1, 31)]
@@ -59,8 +59,8 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
 ) -> None:
     """Whole alerts, with their stamps, are not read: here they are not even kept."""
     tables = writer(tmp_path)
-    put(tables, *(record(n) for n in range(7)), record(7, b"junk"))
-    put(tables, *(record(n, partition=1) for n in range(3)))
+    put(tables, *(packet(n) for n in range(7)), packet(7, b"junk"))
+    put(tables, *(packet(n, partition=1) for n in range(3)))
     found = tables.index.refreshed()
     assert found is not None
     before = found.to_pyarrow_table().sort_by(
@@ -78,42 +78,42 @@ def test_an_index_that_was_deleted_is_made_of_columns_in_portions(
         [(name, "ascending") for name in ("key", "kind", "partition", "offset")]
     )
     assert (rows.schema, rows.to_pylist()) == (before.schema, before.to_pylist())
-    put(again, record(8))
+    put(again, packet(8))
     with Archive(tmp_path) as archived:
         assert len(archived.get(9)) == 1
 
 
 def test_a_table_that_goes_while_it_is_written_is_named_and_made_anew(tmp_path: Path) -> None:
     tables = writer(tmp_path)
-    put(tables, record(0))
+    put(tables, packet(0))
     shutil.rmtree(tmp_path / "sim" / "index")
     with pytest.raises(StorageError, match="sim/index: its position is not known"):
         tables.position(0)
-    put(tables, record(1))
+    put(tables, packet(1))
     with Archive(tmp_path) as found:
         assert [len(found.get(number)) for number in (1, 2)] == [1, 1]
 
 
 def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
-    """The process died after the whole records, which were too old when it began again."""
+    """The process died after the packets, which were too old when it began again."""
     tables = writer(tmp_path)
-    put(tables, *(record(n) for n in range(10)))
-    late = [record(n) for n in range(10, 30)]
-    tables.packets.append(record_rows(late), {SOURCE: (10, 30)})
+    put(tables, *(packet(n) for n in range(10)))
+    late = [packet(n) for n in range(10, 30)]
+    tables.packets.append(packet_rows(late), {SOURCE: (10, 30)})
     tables.packets.expire("2030-01-01", timedelta(hours=24))
     again = writer(tmp_path)
     assert again.position(0) == 30
-    put(again, record(30))
+    put(again, packet(30))
     assert ids(tmp_path) == [*(str(n) for n in range(1, 11)), "31"]
 
 
 def test_two_who_archive_the_same_are_told(tmp_path: Path) -> None:
     one, other = writer(tmp_path), writer(tmp_path)
-    put(one, record(0))
+    put(one, packet(0))
     assert other.position(0) == 1
-    put(one, record(1))
+    put(one, packet(1))
     with pytest.raises(FencedError, match=r"alerts.sim/0 is at 2, not at 1"):
-        put_at(other, 1, record(1))
+        put_at(other, 1, packet(1))
     assert ids(tmp_path) == ["1", "2"]
 
 
@@ -128,14 +128,14 @@ def test_a_later_version_widens_the_table(tmp_path: Path) -> None:
     }
     later = Codec(schema)
     tables = writer(tmp_path, Known(v200001=later))
-    put(tables, record(0))
+    put(tables, packet(0))
     value = frame(200_001, later.encode(alert(2) | {"verdict": "real"}))
-    put(tables, record(1, value), record(2))
+    put(tables, packet(1, value), packet(2))
     with Archive(tmp_path) as found:
         rows = found.query("SELECT id, verdict, diaSource.psfFlux AS f FROM sim ORDER BY id").to_pylist()
         assert [row["verdict"] for row in rows] == [None, "real", None]
         assert [row["f"] for row in rows] == [3631.0] * 3
-        (whole,) = found.whole(2)
+        (whole,) = found.packets(2)
         assert found.decode(whole).alert["verdict"] == "real"
 
 
@@ -151,7 +151,7 @@ def test_fields_that_differ_in_capitals_alone_get_columns_of_their_own(tmp_path:
     tables = writer(tmp_path, Known(**codecs))
     for n, names in fields.items():
         value = codecs[f"v20000{n}"].encode(alert(n) | {name: name for name in names})
-        put(tables, record(n - 1, frame(200_000 + n, value)))
+        put(tables, packet(n - 1, frame(200_000 + n, value)))
     found = tables.alerts.refreshed()
     assert found is not None
     for n, row in enumerate(found.to_pyarrow_table().sort_by("offset").to_pylist(), 1):
@@ -172,7 +172,7 @@ def test_a_field_that_becomes_something_else_gets_a_column_beside(tmp_path: Path
     tables = writer(tmp_path, Known(**{f"v20000{n}": codecs[kind] for kind, (_, n) in kinds.items()}))
     for kind, (value, n) in kinds.items():
         made = alert(n, note=value) | {"grade": value}
-        put(tables, record(n - 1, frame(200_000 + n, codecs[kind].encode(made))))
+        put(tables, packet(n - 1, frame(200_000 + n, codecs[kind].encode(made))))
     with Archive(tmp_path) as found:
         sql = "SELECT grade, grade_int64, grade_double, diaSource.note_double FROM sim ORDER BY id"
         assert [tuple(row.values()) for row in found.query(sql).to_pylist()] == [
@@ -185,28 +185,28 @@ def test_a_field_that_becomes_something_else_gets_a_column_beside(tmp_path: Path
 
 def test_what_is_no_alert_is_kept_whole(tmp_path: Path) -> None:
     tables = writer(tmp_path)
-    written = put(tables, record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3))
+    written = put(tables, packet(0), packet(1, b"junk"), packet(2, b"\0\0\0\0\1x"), packet(3))
     assert [*written.faults] == [1, 2]
     assert ids(tmp_path) == ["1", "4"]
     with Archive(tmp_path) as found:
-        kept = [*found.tables("sim").records(0, 0, 10)]
-    assert kept == [record(0), record(1, b"junk"), record(2, b"\0\0\0\0\1x"), record(3)]
+        kept = [*found.tables("sim").read_packets(0, 0, 10)]
+    assert kept == [packet(0), packet(1, b"junk"), packet(2, b"\0\0\0\0\1x"), packet(3)]
     assert [one.offset for one, _ in tables.unreadable(0, 0, 10)] == [1, 2]
 
 
 def test_a_disk_that_fills_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
     """A process of its own, in which no file may be longer than 20 kB."""
-    put(writer(tmp_path), *(record(n) for n in range(5)))
+    put(writer(tmp_path), *(packet(n) for n in range(5)))
     code = f"""
 import resource
 from pathlib import Path
-from archive.tests.conftest import put, record, writer
+from archive.tests.conftest import put, packet, writer
 from nightwire.archive.storage import StorageError
 tables = writer(Path({str(tmp_path)!r}))
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 import os
 try:
-    put(tables, *(record(n, record(n).value + os.urandom(60_000)) for n in range(5, 9)))
+    put(tables, *(packet(n, packet(n).value + os.urandom(60_000)) for n in range(5, 9)))
 except StorageError as error:
     print(error)
 """
@@ -217,7 +217,7 @@ except StorageError as error:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     again = writer(tmp_path)
     assert again.position(0) == 5
-    put(again, *(record(n) for n in range(5, 9)))
+    put(again, *(packet(n) for n in range(5, 9)))
     assert ids(tmp_path) == [str(n) for n in range(1, 10)]
 
 
@@ -235,7 +235,7 @@ def test_pixels_are_those_of_others_and_nights_begin_at_noon() -> None:
 
 
 def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
-    put(writer(tmp_path), record(6))
+    put(writer(tmp_path), packet(6))
     view = survey("sim").view(alert(7))
     with Archive(tmp_path) as found:
         (row,) = found.get(7, columns="*").to_pylist()
@@ -249,19 +249,19 @@ def test_columns_are_those_of_the_alert(tmp_path: Path) -> None:
 def test_small_files_become_one_and_the_old_ones_go(tmp_path: Path) -> None:
     tables = writer(tmp_path)
     for n in range(6):
-        put(tables, record(n))
+        put(tables, packet(n))
     before = ids(tmp_path)
     maintenance = Maintenance(Store(tmp_path), Retention())
     assert maintenance.run(min_files=2, vacuum_after=timedelta(0)) > 0
-    assert (maintenance.done > 0, maintenance.failed) == (True, [])
+    assert (maintenance.completed_at > 0, maintenance.errors) == (True, [])
     assert ids(tmp_path) == before
     (whole,) = (tmp_path / "sim" / "packets").rglob("*.parquet")
     groups = parquet.read_metadata(whole).to_dict()["row_groups"]
     columns = [one for group in groups for one in group["columns"] if one["path_in_schema"] == "value"]
     assert columns
     assert not any(one["statistics"] for one in columns), "a footer has no whole alerts"
-    put(writer(tmp_path), record(6))
-    short = Retention(rows=timedelta(days=1), whole=timedelta(days=1))
+    put(writer(tmp_path), packet(6))
+    short = Retention(rows=timedelta(days=1), packets=timedelta(days=1))
     Maintenance(Store(tmp_path), short).run(vacuum_after=timedelta(0))
     kept = Table(Store(tmp_path), "sim", tables.packets.layout)
     assert kept.position(SOURCE) == 7
@@ -280,9 +280,11 @@ def test_what_cannot_be_written_at_a_rebalance_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, unasked = writer(tmp_path), Unasked()
-    consumer: Any = ArchiveConsumer(unasked, unasked, lambda _survey: tables, unasked, Schedule(), Batching())
+    consumer: Any = ArchiveConsumer(
+        unasked, unasked, lambda _survey: tables, unasked, ConstantDrain(), Batching()
+    )
     consumer._positions[SOURCE] = None
-    consumer._batch = [record(number) for number in range(3)]
+    consumer._batch = [packet(number) for number in range(3)]
 
     def full(*_given: Any) -> Any:
         raise StorageError("no room")

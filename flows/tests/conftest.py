@@ -11,7 +11,7 @@ import pytest
 from flows.tests.running import Arrivals, identities, records_in
 from nightwire.core.accounting import discrepancies, read_accounts, totals
 from nightwire.core.kafka import ensure_topics, headers_of
-from nightwire.flows.log import write_flow
+from nightwire.core.subscriptions import write_flow
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 from nightwire.schemas.topics import DEAD_LETTERS, TopicSettings, settings
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from archive.tests.conftest import CODEC, message, put, record, writer
+from archive.tests.conftest import CODEC, message, packet, put, writer
 from archive.tests.conftest import alert as archived_alert
 from archive.tests.test_http_api import answering
 from consumers.tests.returns.test_returns import body
@@ -23,8 +23,8 @@ from nightwire.core.accounting import read_accounts, totals
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import free_port
 from nightwire.core.stack import Broker
+from nightwire.core.subscriptions import write_flow
 from nightwire.flows.engine import delete_orphaned_queues, orphaned_queues, unread_counts
-from nightwire.flows.log import write_flow
 from nightwire.flows.model import parse
 from nightwire.schemas import SIM_ALERT_ID, records
 from nightwire.schemas.serving import KafkaAccess
@@ -79,7 +79,7 @@ def test_what_kafka_forgot_crosses_a_bridge_once(
     large = archived_alert(LARGE + 1) | {"cutoutScience": os.urandom(99_999)}
     bulky = frame(SIM_ALERT_ID, CODEC.encode(large))
     tables = writer(tmp_path / "archive")
-    put(tables, *(record(n) for n in range(80)))
+    put(tables, *(packet(n) for n in range(80)))
     alerts = Writer(producer(here))
     for number in range(100):
         alerts.write("alerts.sim", bulky if number == LARGE else message(number + 1), key=b"k")

@@ -27,13 +27,12 @@ from flows.tests.running import (
 )
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import FlowRecord, append_flow
+from nightwire.core.subscriptions import FlowRecord, append_flow, read_flows
 from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.terminal_runner import TerminalRunner
-from nightwire.flows.log import read_flows
 from nightwire.flows.model import parse
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry

@@ -15,10 +15,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 from flows.tests.running import alert, problems
 from nightwire.core.access import ReadRights
 from nightwire.core.runtime import Endpoints
+from nightwire.core.subscriptions import FlowRecord
 from nightwire.filters.cli.notify import mail_doubt
 from nightwire.flows.engine import compile_part
 from nightwire.flows.engine.events import Event, Origin
-from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Edge, EventType, FlowError, parse
 from nightwire.flows.rights import MOST_STONES, MOST_TOPICS, check_topics, missing_rights
 from nightwire.flows.serve import advertised_limits

@@ -14,19 +14,19 @@ from flows.tests.running import alert, problems
 from nightwire.core.access import ReadRights
 from nightwire.core.kafka import MAX_MESSAGE
 from nightwire.core.runtime import Endpoints
+from nightwire.core.subscriptions import FlowRecord
 from nightwire.filters.language import Condition
 from nightwire.filters.model import AddedField
 from nightwire.filters.sandbox import Limits
 from nightwire.flows import worker as worker_module
 from nightwire.flows.engine import Plan, stones
-from nightwire.flows.engine.archived import ArchivedRecords
+from nightwire.flows.engine.archive_backfill import ArchivedRecords
 from nightwire.flows.engine.bridge import has_crossed
 from nightwire.flows.engine.events import Event, Origin, Rejection, event_of
 from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.part import PartRunner, PartSession
 from nightwire.flows.engine.stones import ConditionRunner, SandboxFunction, SplitRunner, owner_sandbox
 from nightwire.flows.engine.window import WindowRunner
-from nightwire.flows.log import FlowRecord
 from nightwire.flows.model import Stone, compile_filter, parse
 from nightwire.flows.worker import HostedFlow, Worker, WorkerSettings
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, SchemaRegistry, survey

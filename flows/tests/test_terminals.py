@@ -15,7 +15,7 @@ from standardwebhooks import Webhook as StandardWebhook
 
 from flows.tests.receivers import Dripping, Tom, receiver, serving
 from flows.tests.running import alert
-from nightwire.core.outside import http, pinned
+from nightwire.core.outside import http, pin_url
 from nightwire.core.runtime import free_port
 from nightwire.core.tls.authority import new_authority, server_identity
 from nightwire.flows.model import Stone
@@ -32,7 +32,7 @@ from nightwire.flows.terminals.mail import MOST_IN_AN_HOUR, Quota
 from nightwire.schemas import AlertDecoder, SchemaRegistry
 
 EVENT = EventView.decode(alert(7, band="g"), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
-INSIDE = TerminalLimits(inside=True)
+INSIDE = TerminalLimits(allow_private=True)
 SECRET = "whsec_bmlnaHR3aXJlIG5pZ2h0d2lyZSE="  # noqa: S105
 
 
@@ -127,7 +127,7 @@ def test_a_vtp_broker_inside_is_refused() -> None:
 )
 def test_addresses_inside_are_refused(url: str) -> None:
     with pytest.raises(Refused, match="an address inside"):
-        pinned(url, inside=False)
+        pin_url(url, allow_private=False)
 
 
 @pytest.mark.parametrize(
@@ -135,11 +135,11 @@ def test_addresses_inside_are_refused(url: str) -> None:
 )
 def test_what_is_no_webhook_is_refused(url: str) -> None:
     with pytest.raises(Refused):
-        pinned(url, inside=True)
+        pin_url(url, allow_private=True)
 
 
 def test_an_address_outside_is_connected_to_as_it_was_judged() -> None:
-    request = pinned("https://8.8.8.8:8443/x?y=1", inside=False).request(b"", {})
+    request = pin_url("https://8.8.8.8:8443/x?y=1", allow_private=False).request(b"", {})
     assert (request.url.host, request.headers["host"]) == ("8.8.8.8", "8.8.8.8:8443")
 
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 
-from archive.tests.conftest import message, put, record, writer
+from archive.tests.conftest import message, packet, put, writer
 from archive.tests.test_http_api import answering
 from directory.tests.serve.served import Directory
 from nightwire.archive import Archive
@@ -296,11 +296,11 @@ def test_what_kafka_has_forgotten_comes_from_the_archive(
     named; one held no alert.  So it is of a group that stopped at 10, and read nothing of them
     before they went.  While the archive is away, what Kafka has comes, and nothing expires."""
     monkeypatch.setattr("nightwire.archive.http_api.PAGE_BYTES", 1)
-    monkeypatch.setattr("nightwire.archive.querying.survey_tables.BATCH_RECORDS", 1)
+    monkeypatch.setattr("nightwire.archive.querying.survey_tables.BATCH_PACKETS", 1)
     kafka, owes, stopped = fresh_broker.bootstrap, group(), group()
     ensure_topics(kafka, [TopicSettings("alerts.sim", 1)])
     archived = [offset for offset in range(30) if offset != 15]  # a transaction's marker
-    put(writer(tmp_path), *(record(offset) for offset in archived))
+    put(writer(tmp_path), *(packet(offset) for offset in archived))
     client = producer(kafka)
     for number in range(60):
         client.produce("alerts.sim", message(number + 1))

@@ -7,9 +7,9 @@ from nightwire.schemas.lazy import on_demand
 if TYPE_CHECKING:
     from nightwire.archive.querying.archive import Archive
     from nightwire.archive.querying.sql_engine import QueryError
-    from nightwire.archive.storage import ArchiveError, WholeRecord
+    from nightwire.archive.storage import ArchiveError, Packet
 
-__all__ = ["Archive", "ArchiveError", "QueryError", "WholeRecord"]
+__all__ = ["Archive", "ArchiveError", "Packet", "QueryError"]
 
 __getattr__ = on_demand(
     __name__,
@@ -17,6 +17,6 @@ __getattr__ = on_demand(
         "Archive": "querying.archive",
         "ArchiveError": "storage",
         "QueryError": "querying.sql_engine",
-        "WholeRecord": "storage",
+        "Packet": "storage",
     },
 )

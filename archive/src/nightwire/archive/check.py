@@ -9,7 +9,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.querying import Archive
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Table, WholeRecord, record_of
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Packet, Table, packet_of
 from nightwire.archive.writing import COMMON, index_rows
 from nightwire.core.kafka import TopicPartition, consumer, read_until, watermarks
 from nightwire.schemas import SchemaError
@@ -99,7 +99,7 @@ def _compare_records(
     """Return the counts of a range of offsets, by the names of `Comparison`."""
     tables = archive.tables(survey)
     ours = {one.offset: one for one in _records(reader, (tables.topic, number), wanted)}
-    kept = list(tables.records(number, wanted.start, wanted.stop))
+    kept = list(tables.read_packets(number, wanted.start, wanted.stop))
     rows = tables.offsets(number, wanted.start, wanted.stop)
     found = {one.offset: one for one in kept}
     rowless = found.keys() - set(rows)
@@ -128,15 +128,15 @@ def _entries(tables: Iterable[Any]) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def _is_alert(archive: Archive, record: WholeRecord) -> bool:
+def _is_alert(archive: Archive, packet: Packet) -> bool:
     try:
-        archive.decode(record)
+        archive.decode(packet)
     except SchemaError:
         return False
     return True
 
 
-def _records(reader: Consumer, partition: TopicPartition, wanted: range) -> Iterator[WholeRecord]:
+def _records(reader: Consumer, partition: TopicPartition, wanted: range) -> Iterator[Packet]:
     if wanted:
         reader.assign([TopicPartitionOffset(*partition, wanted.start)])
-        yield from map(record_of, read_until(reader, {partition: wanted.stop}))
+        yield from map(packet_of, read_until(reader, {partition: wanted.stop}))

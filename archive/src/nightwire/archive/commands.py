@@ -207,8 +207,8 @@ def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
 
     maintenance = Maintenance(_store(url), Retention(_duration(keep), _duration(keep_whole)))
     click.echo(f"{maintenance.run(min_files=2)} files fewer")
-    if maintenance.failed:
-        raise click.ClickException("; ".join(maintenance.failed))
+    if maintenance.errors:
+        raise click.ClickException("; ".join(maintenance.errors))
 
 
 @archive.command()
@@ -271,10 +271,10 @@ def _print_table(answer: Any) -> None:
 
 
 def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
-    from nightwire.archive.querying import containers
+    from nightwire.archive.querying import as_avro
     from nightwire.archive.storage import ArchiveError
 
-    made = list(containers(found.whole_of(answer, survey), found.decode).values())
+    made = list(as_avro(found.packets_of(answer, survey), found.decode).values())
     if not made:
         raise ArchiveError("no whole alert is here: nothing was found, or they are no longer kept")
     if len(made) > 1 and out is None:

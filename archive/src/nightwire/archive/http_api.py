@@ -1,4 +1,4 @@
-"""The HTTP API: alerts by id, object, cone and SQL, in pages; whole records; IVOA's cone search."""
+"""The HTTP API: alerts by id, object, cone and SQL, in pages; packets; IVOA's cone search."""
 
 import asyncio
 import math
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from nightwire.archive.querying import FORMATS, Archive, BusyError, containers, parse_columns, votable_error
+from nightwire.archive.querying import FORMATS, Archive, BusyError, as_avro, parse_columns, votable_error
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
 from nightwire.schemas import survey as survey_called
@@ -26,12 +26,12 @@ PAGE_ROWS = 1000
 """Rows of a page, unless more are asked for."""
 MAX_PAGE_ROWS = 50_000
 """Most rows of a page."""
-MAX_RECORDS = 500
-"""Most whole records of an answer."""
+MAX_PACKETS = 500
+"""Most packets of an answer."""
 PAGE_BYTES = 4 << 20
-"""Size at which a page of whole records ends. [byte]"""
-CONCURRENT_WHOLE = 4
-"""Most answers with whole records that are made at the same time; others wait."""
+"""Size at which a page of packets ends. [byte]"""
+CONCURRENT_PACKETS = 4
+"""Most answers with packets that are made at the same time; others wait."""
 SQL_BYTES = 64 << 20
 """Most memory that an answer to SQL takes. [byte]"""
 MAX_CONE_ROWS = 2_000_000
@@ -55,10 +55,10 @@ def application(archive: Archive, access: KafkaAccess, answered: Counter) -> Sta
         "/{survey}/objects/{id}/light_curve": light_curve,
         "/{survey}/cone": cone,
         "/{survey}/scs": simple_cone_search,
-        "/{survey}/records/{partition:int}": records,
+        "/{survey}/records/{partition:int}": packets,
         "/{survey}/records/{partition:int}/first": first_since,
     }
-    serve = partial(_respond, archive, access, answered, asyncio.Semaphore(CONCURRENT_WHOLE))
+    serve = partial(_respond, archive, access, answered, asyncio.Semaphore(CONCURRENT_PACKETS))
     routes = [Route(path, partial(serve, handler)) for path, handler in handlers.items()]
     routes.insert(0, Route("/query", partial(serve, query), methods=["GET", "POST"]))
     return Starlette(routes=routes, exception_handlers={ClientDisconnect: hung_up})
@@ -68,7 +68,7 @@ async def _respond(
     archive: Archive,
     access: KafkaAccess,
     answered: Counter,
-    whole_slots: asyncio.Semaphore,
+    packet_slots: asyncio.Semaphore,
     handler: Handler,
     http: Request,
 ) -> Response:
@@ -78,8 +78,8 @@ async def _respond(
         await _check_access(access, http, whose)
         if http.method == "POST":
             http.state.body = await object_of(http, MAX_BODY)
-        is_whole = handler is records or http.query_params.get("as") == "avro"
-        async with whole_slots if is_whole else nullcontext():
+        has_packets = handler is packets or http.query_params.get("as") == "avro"
+        async with packet_slots if has_packets else nullcontext():
             response = await run_in_threadpool(_handle, archive, handler, http)
     except RefusedError as error:
         response = refusal(error.status, str(error))
@@ -130,7 +130,7 @@ def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
         raise RefusedError(404, f"no alert of {name} is archived")
     if http.query_params.get("as") != "avro":
         return found
-    made = containers(archive.whole_of(_rows(http, found), survey), archive.decode)
+    made = as_avro(archive.packets_of(_rows(http, found), survey), archive.decode)
     if not made:
         raise RefusedError(404, "these alerts are no longer kept whole")
     if len(made) > 1:
@@ -188,13 +188,13 @@ def query(archive: Archive, http: Request) -> Any:
     return archive.query_in_worker(sql, max_rows=rows, timeout=SQL_TIMEOUT, max_bytes=SQL_BYTES)
 
 
-def records(archive: Archive, http: Request) -> Response:
-    """Answer ``?from=&until=`` with the first whole records of these offsets, a stream of Arrow.
+def packets(archive: Archive, http: Request) -> Response:
+    """Answer ``?from=&until=`` with the first packets of these offsets, a stream of Arrow.
 
     The header ``Next-Offset`` says where to go on: at *from* itself where the archive ends there.
     """
     begin, end = (_whole_number(http, name, 0) for name in ("from", "until"))
-    most = min(_whole_number(http, "limit", MAX_RECORDS), MAX_RECORDS)
+    most = min(_whole_number(http, "limit", MAX_PACKETS), MAX_PACKETS)
     tables, number = archive.tables(http.path_params["survey"]), http.path_params["partition"]
     end = max(begin, min(end, begin + most, tables.position(number)))
     rows, after = tables.page(number, begin, end, PAGE_BYTES)
@@ -224,7 +224,7 @@ def _rows(http: Request, found: Any) -> Any:
 
 
 def _limit(http: Request) -> int:
-    most = MAX_RECORDS if http.query_params.get("as") == "avro" else MAX_PAGE_ROWS
+    most = MAX_PACKETS if http.query_params.get("as") == "avro" else MAX_PAGE_ROWS
     return min(_whole_number(http, "limit", PAGE_ROWS), most)
 
 

@@ -19,11 +19,11 @@ class Retention:
 
     Attributes:
         rows: Those of `alerts` and `index`.
-        whole: Those of `packets`: whole alerts, with their stamps.
+        packets: Those of `packets`: whole alerts, with their stamps.
     """
 
     rows: timedelta | None = None
-    whole: timedelta | None = None
+    packets: timedelta | None = None
 
 
 class Maintenance:
@@ -34,23 +34,23 @@ class Maintenance:
         retention: How long rows are kept.
 
     Attributes:
-        done: Time of the last run without an error; 0 for none. [s since 1970]
-        failed: The errors of the last run, one a table.
+        completed_at: Time of the last run without an error; 0 for none. [s since 1970]
+        errors: The errors of the last run, one a table.
     """
 
     def __init__(self, store: Store, retention: Retention) -> None:
         self._store, self._retention = store, retention
-        self.done, self.failed = 0.0, list[str]()
+        self.completed_at, self.errors = 0.0, list[str]()
 
     @property
     def report(self) -> str:
         """The time of the last good run and the errors of the last one, as lines of text."""
-        moment = datetime.fromtimestamp(self.done, UTC).isoformat(timespec="seconds")
-        done = f"last complete run at {moment}" if self.done else "no complete run yet"
-        return "".join(f"maintenance: {one}\n" for one in (done, *self.failed))
+        moment = datetime.fromtimestamp(self.completed_at, UTC).isoformat(timespec="seconds")
+        done = f"last complete run at {moment}" if self.completed_at else "no complete run yet"
+        return "".join(f"maintenance: {one}\n" for one in (done, *self.errors))
 
     def run(self, min_files: int = MIN_FILES, vacuum_after: timedelta = VACUUM_AFTER) -> int:
-        """Compact all tables, and delete rows that are too old; errors are in `failed`.
+        """Compact all tables, and delete rows that are too old; problems are in `errors`.
 
         Args:
             min_files: Least number of files that are compacted into one.
@@ -59,16 +59,16 @@ class Maintenance:
         Returns:
             The decrease in the number of files.
         """
-        fewer, failed = 0, list[str]()
+        fewer, errors = 0, list[str]()
         try:
             for table in self._tables():
                 try:
                     fewer += self._maintain(table, min_files, vacuum_after)
                 except Exception as error:  # noqa: BLE001  (the other tables go on)
-                    failed.append(f"{table.uri}: {type(error).__name__}: {error}")
+                    errors.append(f"{table.uri}: {type(error).__name__}: {error}")
         except StorageError as error:
-            failed.append(str(error))
-        self.failed, self.done = failed, self.done if failed else time.time()
+            errors.append(str(error))
+        self.errors, self.completed_at = errors, self.completed_at if errors else time.time()
         return fewer
 
     def _tables(self) -> Iterator[Table]:
@@ -77,7 +77,7 @@ class Maintenance:
                 yield Table(self._store, survey, layout)
 
     def _maintain(self, table: Table, min_files: int, vacuum_after: timedelta) -> int:
-        kept = self._retention.whole if table.layout is PACKETS else self._retention.rows
+        kept = self._retention.packets if table.layout is PACKETS else self._retention.rows
         fewer = table.compact(min_files)
         table.expire((datetime.now(UTC) - kept).date().isoformat() if kept else "", vacuum_after)
         return fewer

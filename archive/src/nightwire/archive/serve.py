@@ -76,7 +76,7 @@ class ServeSettings(HttpService):
         schedule: Name of the schedule.
         rate: That of the schedule `rate`. [byte/s]
         batching: The limits of a batch.
-        retention: How long rows and whole alerts are kept.
+        retention: How long rows and packets are kept.
         compact_every: Time between two compactions; 0 for none. [s]
     """
 
@@ -230,7 +230,7 @@ def maintained(maintenance: Maintenance, pause: float) -> Iterator[None]:
         while not stop.wait(pause):
             if fewer := maintenance.run():
                 log.info("%d files fewer", fewer)
-            for why in maintenance.failed:
+            for why in maintenance.errors:
                 log.error("not maintained, tried again in %g s: %s", pause, why)
 
     thread = Thread(target=repeat, name="archive-maintenance", daemon=True)
@@ -248,9 +248,9 @@ def add_gauges(registry: CollectorRegistry, consumer: RestartingConsumer, mainte
         Gauge(name, text, registry=registry).set_function(partial(lambda n: consumer.gauge_values[n], n))
     failed = "Tables that the last maintenance could not join or shorten."
     Gauge("nightwire_archive_untended_tables", failed, registry=registry).set_function(
-        lambda: len(maintenance.failed)
+        lambda: len(maintenance.errors)
     )
     done = "When all tables were last joined and shortened; 0 until they are."
     Gauge("nightwire_archive_tended_timestamp_seconds", done, registry=registry).set_function(
-        lambda: maintenance.done
+        lambda: maintenance.completed_at
     )

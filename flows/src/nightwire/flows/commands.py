@@ -61,7 +61,7 @@ def up(flow_or_file: str, bootstrap: str | None, registry: str | None) -> None:
     Example:
       nightwire flow up bright.toml
     """
-    from nightwire.flows.log import write_flow
+    from nightwire.core.subscriptions import write_flow
 
     kafka = _kafka(bootstrap)
     if Path(flow_or_file).is_file():
@@ -86,7 +86,7 @@ def list_(wide: bool, bootstrap: str | None, as_json: bool) -> None:
       nightwire flow list --json
     """
     from nightwire.core.cli import Column, Listing, show_tables
-    from nightwire.flows.log import read_flows
+    from nightwire.core.subscriptions import read_flows
 
     rows = [
         {
@@ -145,7 +145,7 @@ def pause(name: str, bootstrap: str | None) -> None:
     Example:
       nightwire flow pause bright
     """
-    from nightwire.flows.log import write_flow
+    from nightwire.core.subscriptions import write_flow
 
     kafka = _kafka(bootstrap)
     write_flow(kafka, name, _read_flow(kafka, name)[1].text, paused=True)
@@ -171,10 +171,10 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
       nightwire flow down bright
       nightwire flow down bright --purge
     """
-    from nightwire.core.subscriptions import read_flows, read_names
+    from nightwire.core.subscriptions import read_flows, read_names, write_flow
     from nightwire.filters.cli import read_filters
     from nightwire.flows.engine import purge as purged
-    from nightwire.flows.log import running_flows, write_flow
+    from nightwire.flows.flow_follower import running_flows
 
     kafka = _kafka(bootstrap)
     _check_name(name, read_names(kafka))
@@ -239,7 +239,8 @@ def _checked_flow(file: Path, bootstrap: str | None, registry: str | None) -> An
     """Return the flow in *file*, after its check against the site."""
     from nightwire.core.kafka import admin, enter
     from nightwire.core.runtime import find_endpoints
-    from nightwire.flows.log import read_flows, running_flows
+    from nightwire.core.subscriptions import read_flows
+    from nightwire.flows.flow_follower import running_flows
     from nightwire.flows.model import FlowError, compile_filter, parse
     from nightwire.flows.model import check as check_flow
     from nightwire.schemas import SchemaRegistry
@@ -276,7 +277,7 @@ def _warn_of_unread_queues(kafka: str, text: str) -> None:
 
 def _read_flow(kafka: str, name: str) -> tuple[Any, Any, int]:
     """Return flow *name*, its record and version."""
-    from nightwire.flows.log import read_flows
+    from nightwire.core.subscriptions import read_flows
     from nightwire.flows.model import parse
 
     flows = read_flows(kafka)

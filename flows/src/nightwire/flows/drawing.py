@@ -18,7 +18,8 @@ def tree(flow: Flow) -> Tree:
     """Return *flow* as a tree; a stone with several inputs is drawn whole at the first."""
     root, drawn = Tree(f"[bold]{flow.name}[/]"), set[str]()
     for source in flow.sources.values():
-        _grow(root.add(escape(f"{source.name}: {source.topic}{_at(source.at)}")), flow, source.name, drawn)
+        text = escape(f"{source.name}: {source.topic}{_at(source.worker)}")
+        _grow(root.add(text), flow, source.name, drawn)
     return root
 
 
@@ -26,7 +27,7 @@ def _grow(branch: Tree, flow: Flow, node: str, drawn: set[str]) -> None:
     ports = flow.stones[node].ports if node in flow.stones else ("",)
     for port in ports:
         for one in flow.followers(node, port):
-            text = escape(f"{port and port + ' → '}{one.name}: {_describe(one)}{_at(one.at)}")
+            text = escape(f"{port and port + ' → '}{one.name}: {_describe(one)}{_at(one.worker)}")
             if one.name in drawn:
                 branch.add(f"{text} (see above)")
                 continue
@@ -40,8 +41,8 @@ def _describe(stone: Stone) -> str:
     return f"{stone.kind} {value}".strip()
 
 
-def _at(at: str) -> str:
-    return f" (at {at})" if at else ""
+def _at(worker: str) -> str:
+    return f" (at {worker})" if worker else ""
 
 
 def svg(flow: Flow) -> str:

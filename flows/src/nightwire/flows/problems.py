@@ -54,7 +54,7 @@ class ProblemReporter:
         for key, (version, why) in found.items():
             self._last_seen[key] = now
             self._note(key, version, why[:MOST_CHARACTERS])
-        for key in [key for key, at in self._last_seen.items() if now - at > LINGER]:
+        for key in [key for key, seen_at in self._last_seen.items() if now - seen_at > LINGER]:
             self._withdraw(key)
         self._client.poll(0)
 

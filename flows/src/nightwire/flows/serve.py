@@ -19,7 +19,7 @@ from nightwire.core.kafka import cluster_id, ensure_topics, enter, login
 from nightwire.core.presence import metrics_at, registered
 from nightwire.core.runtime import MetricsPage, setup_logging, stopping
 from nightwire.flows.engine import PartRunner
-from nightwire.flows.log import FlowFollower
+from nightwire.flows.flow_follower import FlowFollower
 from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.flows.terminals.mail import ALLOWED_RECIPIENTS
@@ -82,7 +82,7 @@ def default_name() -> str:
 def advertised_limits(limits: TerminalLimits) -> dict[str, Any]:
     """Return where a worker's terminals may send to, for the directory: no person's address."""
     named = (one.strip().lower() for one in os.environ.get(ALLOWED_RECIPIENTS, "").split(","))
-    return {"inside": limits.inside, "mail": sorted(one for one in named if one and "@" not in one)}
+    return {"inside": limits.allow_private, "mail": sorted(one for one in named if one and "@" not in one)}
 
 
 def serve(config: WorkerSettings) -> None:

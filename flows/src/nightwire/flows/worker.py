@@ -4,10 +4,10 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.access import WRITING, ReadRights, read_rights
 from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import Flows
+from nightwire.core.subscriptions import FlowRecord, Flows
 from nightwire.flows.engine import (
     Bridge,
     PartRunner,
@@ -26,9 +26,8 @@ from nightwire.flows.engine import (
     queue_topics,
     schema_topic,
 )
-from nightwire.flows.log import FlowRecord, parse_cached, running_flows
+from nightwire.flows.flow_follower import parse_cached, running_flows
 from nightwire.flows.model import Flow, FlowError, Stone, check
-from nightwire.flows.owner_threads import OwnerThreads
 from nightwire.flows.rights import DeniedError, check_topics, missing_rights
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
@@ -44,6 +43,8 @@ RETRY_INTERVAL = 1.0
 """Time until a flow that cannot run is tried again: its topics may exist by then. [s]"""
 DERIVING_KINDS = frozenset({"window", "join", "transform"})
 """Kinds of stones whose events have a derived schema."""
+MOST_OWNERS = 8
+"""Most threads at once; other owners wait for one of these."""
 NO_FLOW = None, -2
 """Record and version of a flow that is not there."""
 
@@ -70,8 +71,17 @@ class WorkerSettings:
 FlowTerminal = tuple[Flow, Stone]
 """A flow and its terminal, whose option ``survey`` is that of the alerts that come in."""
 Part = PartRunner | TerminalRunner | Bridge
-PartKey = str
-"""``WORKER``, or empty for any worker; of terminals ``/STONE``, of bridges ``/STONE/bridge``."""
+
+
+class PartKey(NamedTuple):
+    """A part of a flow: of a worker, empty for any; or of a terminal or bridge, by its *stone*."""
+
+    worker: str = ""
+    stone: str = ""
+    is_bridge: bool = False
+
+
+Plans = dict[PartKey, Plan | FlowTerminal]
 
 
 @dataclass
@@ -96,8 +106,30 @@ class HostedFlow:
         """Whether *version* is to be compiled: a failed one after `RETRY_INTERVAL`."""
         if self.version == version or self.owner != record.made_by:
             return False
-        tried, at = self.tried
-        return tried != version or time.monotonic() - at >= RETRY_INTERVAL
+        tried, tried_at = self.tried
+        return tried != version or time.monotonic() - tried_at >= RETRY_INTERVAL
+
+
+class OwnerThreads:
+    """Runs one function at a time for each owner, in a thread: nobody waits for another's."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, threading.Thread] = {}
+        self._turn, self._last_turns = 0, dict[str, int]()
+
+    def least_recent_first(self, owners: Iterable[str]) -> list[str]:
+        """Return *owners*, the one whose work began the longest ago first."""
+        return sorted(owners, key=lambda one: self._last_turns.get(one, 0))
+
+    def start(self, owner: str, work: Callable[[], None]) -> None:
+        """Run *work*, unless a function of *owner* runs yet, or those of too many owners."""
+        self._threads = {name: one for name, one in self._threads.items() if one.is_alive()}
+        if owner in self._threads or len(self._threads) >= MOST_OWNERS:
+            return
+        self._turn += 1
+        self._last_turns[owner] = self._turn
+        self._threads[owner] = threading.Thread(target=work, name=f"flows of {owner}", daemon=True)
+        self._threads[owner].start()
 
 
 @dataclass
@@ -163,7 +195,7 @@ class Worker:
     def _is_allowed(self, record: FlowRecord, version: int, flows: Flows) -> bool:
         """Return whether a flow's owner has the rights that it needs; else stop it."""
         self.hosted.setdefault(record.name, HostedFlow(record.made_by))
-        older = (one for one, at in flows.values() if at < version and one.made_by == record.made_by)
+        older = (one for one, of in flows.values() if of < version and one.made_by == record.made_by)
         try:
             flow, others = parse_cached(record.text), [*running_flows(older)]
             wrong = [] if record.paused else [*missing_rights(flow, record.made_by, self.rights, others)]
@@ -230,7 +262,7 @@ class Worker:
         for name, one in self.hosted.copy().items():
             found[name, ""] = one.tried[0], one.problem
             for key, part in one.parts.copy().items():
-                stone = "what runs in Kafka" if isinstance(part, PartRunner) else key.split("/")[1]
+                stone = key.stone or "what runs in Kafka"
                 found[name, stone] = self._flows.get(name, NO_FLOW)[1], part.problem
         return {key: why for key, why in found.items() if why[1] and key[0] in self._flows}
 
@@ -243,12 +275,12 @@ class Worker:
         for part in parts:
             part.join(30)
 
-    def _compile(self, record: FlowRecord, version: int, flows: Flows) -> dict[PartKey, Plan | FlowTerminal]:
+    def _compile(self, record: FlowRecord, version: int, flows: Flows) -> Plans:
         """Return the plans of this worker's parts of a flow."""
         flow = parse_cached(record.text)
         if flow.name != record.name:  # else it would run in place of another
             raise FlowError([f"the record of flow {record.name} holds flow {flow.name}"])
-        older = [one for one, at in flows.values() if at < version]  # of a cycle the last one is refused
+        older = [one for one, of in flows.values() if of < version]  # of a cycle the last one is refused
         topics = {*self._admin.list_topics(timeout=10).topics}
         types = check(flow, topics, self.registry.of_survey, [*running_flows(older)])
         operator = self.rights.allow(record.made_by, FLOWS, WRITING)
@@ -262,27 +294,27 @@ class Worker:
             compile_part, flow, version,
             types=types, topics=topics, registry=self.registry, owner=record.made_by,
         )  # fmt: skip
-        parts: dict[PartKey, Plan | FlowTerminal] = {at: one for at in ours if (one := made(at)).topics}
+        parts: Plans = {PartKey(name): one for name in ours if (one := made(name)).topics}
         for stone in flow.stones.values():
-            if stone.spec.outside and stone.at in ours:
+            if stone.spec.outside and stone.worker in ours:
                 more = {"owner": "" if operator else record.made_by, "survey": types[stone.inputs[0]].survey}
-                kind = "/bridge" if stone.kind == "bridge" else ""
-                parts[f"/{stone.name}{kind}"] = flow, replace(stone, options={**stone.options, **more})
+                key = PartKey("", stone.name, stone.kind == "bridge")
+                parts[key] = flow, replace(stone, options={**stone.options, **more})
         return parts
 
     @cached_property
     def _admin(self) -> AdminClient:
         return admin(self.config.endpoints.kafka)
 
-    def _apply(self, name: str, plans: Mapping[PartKey, Plan | FlowTerminal]) -> None:
+    def _apply(self, name: str, plans: Plans) -> None:
         """Run *plans* of flow *name*; stop its other parts."""
         parts = self.hosted[name].parts
         for key in parts.keys() - plans.keys():
             gone = parts.pop(key)
             gone.leave()
-            if any(key.split("/")[1:2] == [stone] for plan in plans.values() for stone in _stone_names(plan)):
+            if any(key.stone in _stone_names(plan) for plan in plans.values()):
                 gone.join(10)  # another kind of stone goes on with its queue
-            log.info("flow %s: part %r left", name, key)
+            log.info("flow %s: part %s left", name, key.stone or key.worker or "any")
         for key, plan in plans.items():
             if (part := parts.get(key)) is None:
                 parts[key] = self._new_part(plan)
@@ -291,7 +323,7 @@ class Worker:
                 part.plan = plan
             elif not isinstance(part, PartRunner) and not isinstance(plan, Plan) and part.stone != plan[1]:
                 part.stone = plan[1]
-            log.info("flow %s: part %r", name, key)
+            log.info("flow %s: part %s", name, key.stone or key.worker or "any")
 
     def _new_part(self, plan: Plan | FlowTerminal) -> Part:
         kafka, takeover = self.config.endpoints.kafka, self.config.takeover

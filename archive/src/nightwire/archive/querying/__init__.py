@@ -1,7 +1,8 @@
 """Queries of the archive, and the formats of the answers."""
 
 from nightwire.archive.querying.archive import Archive, parse_columns
-from nightwire.archive.querying.formats import FORMATS, containers, flatten, votable_error
+from nightwire.archive.querying.avro_containers import as_avro
+from nightwire.archive.querying.formats import FORMATS, flatten, votable_error
 from nightwire.archive.querying.query_workers import BusyError
 from nightwire.archive.querying.sql_engine import QueryError
 
@@ -10,7 +11,7 @@ __all__ = [
     "Archive",
     "BusyError",
     "QueryError",
-    "containers",
+    "as_avro",
     "flatten",
     "parse_columns",
     "votable_error",

@@ -11,7 +11,7 @@ from nightwire.archive.querying.light_curve import ATTRIBUTES, merge
 from nightwire.archive.querying.query_workers import QueryWorkers
 from nightwire.archive.querying.sql_engine import TIMEOUT, QueryError, SqlEngine
 from nightwire.archive.querying.survey_tables import SurveyTables
-from nightwire.archive.storage import SCHEMAS_FOLDER, ArchiveError, SchemaStore, Store, WholeRecord
+from nightwire.archive.storage import SCHEMAS_FOLDER, ArchiveError, Packet, SchemaStore, Store
 from nightwire.archive.writing import CANONICAL
 from nightwire.schemas import AlertDecoder, Decoded, meant
 from nightwire.schemas import survey as survey_called
@@ -148,15 +148,15 @@ class Archive(AbstractContextManager["Archive"]):
             if re.search(rf"\b{re.escape(name)}(_packets)?\b", sql):
                 self.tables(name)
 
-    def whole(self, alert_id: int | str, survey: str | None = None) -> list[WholeRecord]:
-        """Return the whole alerts with an id: Kafka's records, with their stamps."""
-        return list(self.whole_of(self.get(alert_id, survey, ("partition", "offset")), survey))
+    def packets(self, alert_id: int | str, survey: str | None = None) -> list[Packet]:
+        """Return the packets of an id: whole alerts, with their stamps."""
+        return list(self.packets_of(self.get(alert_id, survey, ("partition", "offset")), survey))
 
     def newest(self, alert_id: int | str, survey: str | None = None) -> Decoded | None:
         """Return the newest alert with an id that is kept whole, decoded; None for none.
 
         Raises:
-            DecodeError: The record holds no alert.
+            DecodeError: The packet holds no alert.
             UnknownSchemaError: The archive lacks its schema.
         """
         tables = self.tables(survey)
@@ -166,8 +166,8 @@ class Archive(AbstractContextManager["Archive"]):
                 return self._decoder.decode(value)
         return None
 
-    def whole_of(self, rows: Any, survey: str | None = None) -> Iterator[WholeRecord]:
-        """Yield the whole alerts of rows with columns ``partition`` and ``offset``.
+    def packets_of(self, rows: Any, survey: str | None = None) -> Iterator[Packet]:
+        """Yield the packets of rows with columns ``partition`` and ``offset``.
 
         Raises:
             ArchiveError: A column is missing.
@@ -176,21 +176,19 @@ class Archive(AbstractContextManager["Archive"]):
             raise ArchiveError(
                 "whole alerts are found by the columns partition and offset: ask for these too"
             )
-        yield from self._whole(self.tables(survey), rows)
-
-    def _whole(self, tables: SurveyTables, rows: Any) -> Iterator[WholeRecord]:
+        tables = self.tables(survey)
         numbers, offsets = rows.column("partition").to_pylist(), rows.column("offset").to_pylist()
         for number, offset in zip(numbers, offsets, strict=True):
-            yield from tables.records(number, offset, offset + 1)
+            yield from tables.read_packets(number, offset, offset + 1)
 
-    def decode(self, record: WholeRecord) -> Decoded:
-        """Return the alert in a whole record, by the archive's own schemas.
+    def decode(self, packet: Packet) -> Decoded:
+        """Return the alert in a packet, by the archive's own schemas.
 
         Raises:
-            DecodeError: The record holds no alert.
+            DecodeError: The packet holds no alert.
             UnknownSchemaError: The archive lacks its schema.
         """
-        return self._decoder.decode(record.value or b"")
+        return self._decoder.decode(packet.value or b"")
 
     def light_curve(self, object_id: int | str, survey: str | None = None) -> Any:
         """Return the light curve of an object, of all its alerts and their histories.
@@ -215,8 +213,8 @@ class Archive(AbstractContextManager["Archive"]):
             time = rows.column("mjd_tai")[n].as_py()
             if time is None or not time < before:  # without a time, or known already
                 continue
-            for record in self._whole(tables, rows.slice(n, 1)):
-                curve = view(self.decode(record).alert).light_curve()
+            for packet in self.packets_of(rows.slice(n, 1), tables.survey):
+                curve = view(self.decode(packet).alert).light_curve()
                 before = min([before, time, *curve["mjd_tai"].tolist()])
                 found.append(curve)
         return found[::-1]

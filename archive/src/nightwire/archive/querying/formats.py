@@ -1,11 +1,10 @@
-"""The formats of answers: JSON, CSV, Parquet, Arrow, VOTable; whole alerts as Avro."""
+"""The formats of answers: JSON, CSV, Parquet, Arrow, VOTable."""
 
 import io
 import json
 import math
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,6 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from nightwire.archive.querying.sql_engine import QueryError
-from nightwire.archive.storage import WholeRecord
-from nightwire.schemas import Decoded
-from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 if TYPE_CHECKING:
     from astropy.io.votable.tree import VOTableFile
@@ -153,22 +149,3 @@ FORMATS: Mapping[str, tuple[str, Callable[[Any], bytes]]] = {
     "votable": ("application/x-votable+xml", _checked("votable", as_votable)),
 }
 """The media type of each format, and its encoder of tables."""
-
-
-def containers(records: Iterable[WholeRecord], decode: Callable[[WholeRecord], Decoded]) -> dict[str, bytes]:
-    """Return Avro containers of whole alerts by schema, the alerts' bodies unchanged.
-
-    Args:
-        records: Whole alerts.
-        decode: Returns a record's schema and body.
-    """
-    made: dict[str, bytearray] = {}
-    syncs: dict[str, bytes] = {}
-    for record in records:
-        decoded = decode(record)
-        text = json.dumps(decoded.schema, sort_keys=True)
-        if text not in made:
-            syncs[text] = os.urandom(SYNC_SIZE)
-            made[text] = bytearray(container_head(text.encode(), syncs[text]))
-        made[text] += container_block(decoded.body, syncs[text])
-    return {text: bytes(one) for text, one in made.items()}

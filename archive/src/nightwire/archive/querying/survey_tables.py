@@ -17,14 +17,14 @@ from nightwire.archive.storage import (
     ALERTS,
     INDEX,
     MAX_TIMESTAMP,
+    PACKET_SCHEMA,
     PACKETS,
-    RECORD_SCHEMA,
     ArchiveError,
+    Packet,
     StorageError,
     Store,
     Table,
-    WholeRecord,
-    records_in,
+    packets_in,
 )
 from nightwire.archive.writing import COMMON
 from nightwire.schemas.topics import alerts as topic_of
@@ -33,8 +33,8 @@ TIME_ORDER = [("mjd_tai", "ascending"), ("partition", "ascending"), ("offset", "
 """The order of answers."""
 MAX_TIME = pa.scalar(datetime.max.replace(tzinfo=UTC), pa.timestamp("us", tz="UTC"))
 """The latest time there is."""
-BATCH_RECORDS = 16
-"""Whole records that are read together: of the largest, 5 MB."""
+BATCH_PACKETS = 16
+"""Packets that are read together: of the largest, 5 MB."""
 MAX_PIXELS = 1000
 """Most pixels of a condition that names each."""
 REFRESH_INTERVAL = 1.0
@@ -43,7 +43,7 @@ INDEX_CACHE = 64
 """Cached row groups of a survey's index: alerts of one visit have ids near each other.
 Some 22 MB for stamps, 100 MB where all columns are asked for."""
 PACKET_CACHE = 32
-"""Cached row groups of a survey's whole alerts, some 16 MB: of an alert three stamps are asked for,
+"""Cached row groups of a survey's packets, some 16 MB: of an alert three stamps are asked for,
 and its neighbours are of the same visit."""
 ALERT_PARTITIONS = "'night': DATE, 'npix': BIGINT"
 PACKET_PARTITIONS = "'day': DATE, 'partition': INTEGER"
@@ -166,22 +166,22 @@ class SurveyTables:
             return taken
         return taken.append_column("distance", found.column("distance").filter(indices.is_valid()))
 
-    def records(self, number: int, begin: int, end: int) -> Iterator[WholeRecord]:
-        """Yield the whole records of a range of offsets, in order."""
-        yield from records_in(self.topic, self.record_rows(number, begin, end))
+    def read_packets(self, number: int, begin: int, end: int) -> Iterator[Packet]:
+        """Yield the packets of a range of offsets, in order."""
+        yield from packets_in(self.topic, self.packet_rows(number, begin, end))
 
-    def record_rows(self, number: int, begin: int, end: int) -> Any:
-        """Return the whole records of a range of offsets as rows of `RECORD_SCHEMA`, in order."""
+    def packet_rows(self, number: int, begin: int, end: int) -> Any:
+        """Return the packets of a range of offsets as rows of `PACKET_SCHEMA`, in order."""
         files = self.packets.matching("offset", begin, end - 1, partition=[number])
-        rows = self._files.rows(files, "offset", [(begin, end - 1)], RECORD_SCHEMA.names[2:])
+        rows = self._files.rows(files, "offset", [(begin, end - 1)], PACKET_SCHEMA.names[2:])
         if rows is None:
-            return RECORD_SCHEMA.empty_table()
+            return PACKET_SCHEMA.empty_table()
         rows = rows.add_column(0, "partition", pa.array([number] * len(rows), pa.int32()))
         rows = rows.add_column(0, "day", rows.column("timestamp").cast(pa.date32()))
-        return rows.cast(RECORD_SCHEMA).sort_by("offset")
+        return rows.cast(PACKET_SCHEMA).sort_by("offset")
 
     def page(self, number: int, begin: int, end: int, size: int) -> tuple[Any, int]:
-        """Return the first whole records of a range of offsets, and the offset after them.
+        """Return the first packets of a range of offsets, and the offset after them.
 
         Args:
             number: The partition's.
@@ -189,14 +189,14 @@ class SurveyTables:
             end: The offset after the last one.
             size: Size at which the page ends, rounded up to a batch. [byte]
         """
-        found, read = [RECORD_SCHEMA.empty_table()], 0
+        found, read = [PACKET_SCHEMA.empty_table()], 0
         while begin < end and read < size:
-            found.append(self.record_rows(number, begin, after := min(begin + BATCH_RECORDS, end)))
+            found.append(self.packet_rows(number, begin, after := min(begin + BATCH_PACKETS, end)))
             read, begin = read + found[-1].nbytes, after
         return pa.concat_tables(found), begin
 
     def value(self, number: int, offset: int) -> bytes | None:
-        """Return the value of one whole record; None where it is not kept."""
+        """Return the value of one packet; None where it is not kept."""
         files = self.packets.matching("offset", offset, offset, partition=[number])
         rows = self._files.rows(files, "offset", [(offset, offset)], ["value"])
         return None if not rows else rows.column(0)[0].as_py()
@@ -215,7 +215,7 @@ class SurveyTables:
         return found.to_pylist()  # type: ignore[no-any-return]
 
     def first_since(self, number: int, time_ms: int) -> int | None:
-        """Return the first offset of a partition whose record is of *time_ms* or later."""
+        """Return the first offset of a partition whose packet is of *time_ms* or later."""
         if time_ms > MAX_TIMESTAMP:
             return None
         moment = pa.scalar(datetime.fromtimestamp(time_ms / 1000, UTC), pa.timestamp("us", tz="UTC"))

@@ -1,35 +1,36 @@
 """Storage: Delta tables in a folder or a bucket, Kafka records as rows, Avro schemas."""
 
-from nightwire.archive.storage.records import (
+from nightwire.archive.storage.delta_table import ALERTS, INDEX, PACKETS, Table
+from nightwire.archive.storage.offset_commits import FencedError, OffsetRanges
+from nightwire.archive.storage.packets import (
     MAX_TIMESTAMP,
-    RECORD_SCHEMA,
-    WholeRecord,
+    PACKET_SCHEMA,
+    Packet,
     next_offsets,
-    record_of,
-    record_rows,
-    records_in,
+    packet_of,
+    packet_rows,
+    packets_in,
 )
 from nightwire.archive.storage.schema_store import SCHEMAS_FOLDER, SchemaStore
 from nightwire.archive.storage.store import ArchiveError, StorageError, Store
-from nightwire.archive.storage.table import ALERTS, INDEX, PACKETS, FencedError, OffsetRange, Table
 
 __all__ = [
     "ALERTS",
     "INDEX",
     "MAX_TIMESTAMP",
     "PACKETS",
-    "RECORD_SCHEMA",
+    "PACKET_SCHEMA",
     "SCHEMAS_FOLDER",
     "ArchiveError",
     "FencedError",
-    "OffsetRange",
+    "OffsetRanges",
+    "Packet",
     "SchemaStore",
     "StorageError",
     "Store",
     "Table",
-    "WholeRecord",
     "next_offsets",
-    "record_of",
-    "record_rows",
-    "records_in",
+    "packet_of",
+    "packet_rows",
+    "packets_in",
 ]

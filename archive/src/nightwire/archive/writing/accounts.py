@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from nightwire.archive.storage import WholeRecord
+from nightwire.archive.storage import Packet
 from nightwire.archive.writing.survey_writer import SurveyWriter, WriteResult
 from nightwire.core.accounting import Account, OffsetAccounts, send_to_dead_letters, write_account
 from nightwire.core.kafka import TopicPartition, Writer
@@ -42,10 +42,9 @@ class ArchiveAccounts:
             if read:
                 dead = read - delivered
                 self._accounts.count(source, position - 1, read, delivered=delivered, dead_lettered=dead)
-            for record, reason in (
-                tables.unreadable(source[1], counted or 0, position) if read > delivered else ()
-            ):
-                self._send_to_dead_letters(record, reason)
+            unreadable = tables.unreadable(source[1], counted or 0, position) if read > delivered else ()
+            for packet, reason in unreadable:
+                self._send_to_dead_letters(packet, reason)
         if position is None or start > position:
             self._accounts.begin(source, start)
         self._write()
@@ -56,10 +55,10 @@ class ArchiveAccounts:
         Raises:
             DeliveryError: Kafka does not take them.
         """
-        read, dead = Counter(one.source for one in written.records), Counter[TopicPartition]()
+        read, dead = Counter(one.source for one in written.packets), Counter[TopicPartition]()
         for n, reason in written.faults.items():
-            self._send_to_dead_letters(written.records[n], reason)
-            dead[written.records[n].source] += 1
+            self._send_to_dead_letters(written.packets[n], reason)
+            dead[written.packets[n].source] += 1
         for source, (_, end) in written.ranges.items():
             count, bad = read[source], dead[source]
             self._accounts.count(source, end - 1, count, delivered=count - bad, dead_lettered=bad)
@@ -67,7 +66,7 @@ class ArchiveAccounts:
         self.dead_lettered += dead.total()
         self._write()
 
-    def _send_to_dead_letters(self, one: WholeRecord, reason: str) -> None:
+    def _send_to_dead_letters(self, one: Packet, reason: str) -> None:
         headers = [(name, value or b"") for name, value in one.headers]
         send_to_dead_letters(
             self._writer,

@@ -2,7 +2,7 @@
 
 Numbers are kept in their widest kind (``long``, ``double``), so that no later version of a schema
 finds a column too narrow; records become structs, so that ``diaSource.psfFlux`` is the column's
-name in SQL as it is everywhere.  Arrays and bytes are not columns: they lie in the whole alerts.
+name in SQL as it is everywhere.  Arrays and bytes are not columns: they lie in the packets.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,25 +62,25 @@ def _widest(kind: Any) -> Any:
     return next((widest for test, widest in kinds if test(kind)), None)
 
 
-def alert_rows(batch: Any, survey: Survey, records: Any) -> Any:
+def alert_rows(batch: Any, survey: Survey, origins: Any) -> Any:
     """Return the rows of alerts.
 
     Args:
         batch: One row an alert, columns named by dotted paths.
         survey: That of the alerts.
-        records: Each alert's row of `RECORD_SCHEMA`.
+        origins: Each alert's row of `PACKET_SCHEMA`.
     """
     table = AlertTable(batch, survey)
     columns = {name: _canonical(table, name) for name in CANONICAL}
     pixels = healpix(columns["ra"], columns["dec"])
     sorting = {
-        "night": nights(columns["mjd_tai"], records.column("timestamp")),
+        "night": nights(columns["mjd_tai"], origins.column("timestamp")),
         "npix": pc.if_else(
             pc.greater_equal(pixels, 0), pc.shift_right(pixels, 2 * (ORDER - PARTITION_ORDER)), NO_PIXEL
         ),
         "_healpix_29": pixels,
     }
-    origin = {name: records.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
+    origin = {name: origins.column(name) for name in ("partition", "offset", "timestamp", "schema_id")}
     common = sorting | columns | origin
     return pa.table({name: common[name] for name in COMMON} | _survey_columns(batch))
 

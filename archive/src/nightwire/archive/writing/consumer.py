@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
-from nightwire.archive.storage import ArchiveError, FencedError, StorageError, WholeRecord, record_of
+from nightwire.archive.storage import ArchiveError, FencedError, Packet, StorageError, packet_of
 from nightwire.archive.writing.accounts import ArchiveAccounts
 from nightwire.archive.writing.schedules import Schedule, StreamState
 from nightwire.archive.writing.survey_writer import SurveyWriter
@@ -90,7 +90,7 @@ class ArchiveConsumer:
         self._end_offsets: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
         self._fenced: set[TopicPartition] = set()  # archived by another member meanwhile
-        self._batch: list[WholeRecord] = []
+        self._batch: list[Packet] = []
         self._batch_bytes, self._mean_bytes = 0, 100_000  # of the batch; of a record
         self._stream, self._lag_measured_at, self._batch_began_at = StreamState(), 0.0, 0.0
         self._surveys, self._subscribe_at = list[str](), 0.0
@@ -157,17 +157,17 @@ class ArchiveConsumer:
         if (error := message.error()) is not None:
             self._accept_error(error, (str(message.topic()), message.partition() or 0), message.offset() or 0)
             return
-        record = record_of(message)
-        source = (record.topic, record.partition)
-        if source in self._fenced or record.offset < self._next_offsets.get(source, 1 << 62):  # another's
+        packet = packet_of(message)
+        source = (packet.topic, packet.partition)
+        if source in self._fenced or packet.offset < self._next_offsets.get(source, 1 << 62):  # another's
             return
         if not self._batch:
             self._batch_began_at = time.monotonic()
-        self._batch.append(record)
-        self._next_offsets[source] = record.offset + 1
-        self._batch_bytes += _record_bytes(record)
-        self._mean_bytes += (_record_bytes(record) - self._mean_bytes) // 16
-        self._schedule.consume(_record_bytes(record))
+        self._batch.append(packet)
+        self._next_offsets[source] = packet.offset + 1
+        self._batch_bytes += _packet_bytes(packet)
+        self._mean_bytes += (_packet_bytes(packet) - self._mean_bytes) // 16
+        self._schedule.consume(_packet_bytes(packet))
 
     def _accept_error(self, error: KafkaError, source: TopicPartition, offset: int) -> None:
         if error.code() == KafkaError._PARTITION_EOF:  # behind the marker of a transaction, too
@@ -216,21 +216,21 @@ class ArchiveConsumer:
         Records that cannot be written, since the disk is full or the registry away, stay in the
         batch, and no others are read until they are.
         """
-        left: list[WholeRecord] = []
+        left: list[Packet] = []
         for topic in dict.fromkeys(one.topic for one in self._batch):
-            records = [one for one in self._batch if one.topic == topic]
-            left += [] if self._write_records(records) else records
-        self._batch, self._batch_bytes = left, sum(map(_record_bytes, left))
+            packets = [one for one in self._batch if one.topic == topic]
+            left += [] if self._write_packets(packets) else packets
+        self._batch, self._batch_bytes = left, sum(map(_packet_bytes, left))
         self._retry_at = time.monotonic() + RETRY_DELAY if left else 0.0
 
-    def _write_records(self, records: Sequence[WholeRecord]) -> bool:
-        """Write records of one topic; return False where they are to be tried again."""
-        writer = self._writer_of(records[0].topic.partition(".")[2])
-        sources = {one.source for one in records}
+    def _write_packets(self, packets: Sequence[Packet]) -> bool:
+        """Write packets of one topic; return False where they are to be tried again."""
+        writer = self._writer_of(packets[0].topic.partition(".")[2])
+        sources = {one.source for one in packets}
         try:
             for one in sources:
                 self._resume_accounts(writer, one)
-            left = [one for one in records if one.offset >= (self._positions[one.source] or 0)]
+            left = [one for one in packets if one.offset >= (self._positions[one.source] or 0)]
             if left:
                 written = writer.write(left, self._positions)
                 self._positions |= {one: end for one, (_, end) in written.ranges.items()}
@@ -327,7 +327,7 @@ class ArchiveConsumer:
             for known in (self._positions, self._next_offsets, self._end_offsets):
                 known.pop(one, None)
             self._paused.discard(one)
-            self._batch = [record for record in self._batch if record.source != one]
+            self._batch = [packet for packet in self._batch if packet.source != one]
 
 
 def is_transient(error: KafkaError) -> bool:
@@ -335,8 +335,8 @@ def is_transient(error: KafkaError) -> bool:
     return error.code() in TRANSIENT and not error.fatal()
 
 
-def _record_bytes(record: WholeRecord) -> int:
-    return len(record.value or b"") + RECORD_OVERHEAD
+def _packet_bytes(packet: Packet) -> int:
+    return len(packet.value or b"") + RECORD_OVERHEAD
 
 
 def _partitions_of(offsets: list[TopicPartitionOffset]) -> list[TopicPartition]:

@@ -27,7 +27,7 @@ class StreamState:
 
 
 class Schedule:
-    """Decides when records are read, and of which partitions; this one: of all, at once."""
+    """Decides when records are read, and of which partitions: of all, at once, by these methods."""
 
     needs_lag = False
     """Whether it needs the partitions' end offsets, several times a second, and pauses some."""
@@ -42,6 +42,10 @@ class Schedule:
     def partitions(self, lags: Mapping[TopicPartition, int]) -> Sequence[TopicPartition]:
         """Return the partitions to read; *lags*: records that each has left."""
         return [*lags]
+
+
+class ConstantDrain(Schedule):
+    """Reads all partitions, at once."""
 
 
 class RateLimit(Schedule):
@@ -102,7 +106,7 @@ class InOrder(Schedule):
 
 
 SCHEDULES: Mapping[str, Callable[[int], Schedule]] = {
-    "constant": lambda rate: Schedule(),
+    "constant": lambda rate: ConstantDrain(),
     "rate": RateLimit,
     "state": lambda rate: StateAware(),
     "order": lambda rate: InOrder(),

@@ -1,6 +1,6 @@
 """The writer of one survey's three tables, each row once.
 
-Whole records come first: their table is the truth, and its position is the archive's.  `alerts` is
+Packets come first: their table is the truth, and its position is the archive's.  `alerts` is
 derived from it, and `index` from `alerts`; where a process died between them, or a table was
 deleted, it is caught up from these, not from Kafka, which may have deleted the records.
 """
@@ -16,15 +16,15 @@ from nightwire.archive.storage import (
     ALERTS,
     INDEX,
     PACKETS,
-    OffsetRange,
+    OffsetRanges,
+    Packet,
     SchemaStore,
     StorageError,
     Store,
     Table,
-    WholeRecord,
     next_offsets,
-    record_rows,
-    records_in,
+    packet_rows,
+    packets_in,
 )
 from nightwire.archive.writing.columns import CANONICAL, COMMON, alert_rows, conform, index_rows, scalar_paths
 from nightwire.core.kafka import TopicPartition
@@ -34,8 +34,8 @@ from nightwire.schemas.topics import alerts as topic_of
 
 log = logging.getLogger("nightwire.archive")
 
-BATCH_RECORDS = 2000
-"""Whole records of a commit that catches up."""
+BATCH_PACKETS = 2000
+"""Packets of a commit that catches up."""
 BATCH_ROWS = 100_000
 """Rows of `alerts` whose index is caught up by one commit: some 20 MB."""
 
@@ -53,22 +53,22 @@ class WriteResult:
 
     Attributes:
         ranges: Each partition's position before and after.
-        records: The records, in order.
-        faults: Why a record is no alert, by its index in *records*.
+        packets: The packets, in order.
+        faults: Why a packet is no alert, by its index in *packets*.
     """
 
-    ranges: Mapping[TopicPartition, OffsetRange]
-    records: Sequence[WholeRecord]
+    ranges: OffsetRanges
+    packets: Sequence[Packet]
     faults: Mapping[int, str] = field(default_factory=dict)
 
 
 class SurveyWriter:
-    """Writes the records of one survey.
+    """Writes the packets of one survey.
 
     Args:
         store: The archive's.
         survey: Its name.
-        registry: That of the records' schemas.
+        registry: That of the packets' schemas.
     """
 
     def __init__(self, store: Store, survey: str, registry: Codecs) -> None:
@@ -95,13 +95,11 @@ class SurveyWriter:
                 self._catch_up(table, source, begin, end)
         return end
 
-    def write(
-        self, records: Sequence[WholeRecord], positions: Mapping[TopicPartition, int | None]
-    ) -> WriteResult:
-        """Add *records* to all tables.
+    def write(self, packets: Sequence[Packet], positions: Mapping[TopicPartition, int | None]) -> WriteResult:
+        """Add *packets* to all tables.
 
         Args:
-            records: In the order of their offsets, for each partition.
+            packets: In the order of their offsets, for each partition.
             positions: Each partition's next offset to archive.
 
         Raises:
@@ -109,18 +107,18 @@ class SurveyWriter:
             FencedError: Another process archives the same partition.
             StorageError: There is no room; the missing tables are caught up later.
         """
-        ids = {one.schema_id for one in records if one.schema_id is not None}
+        ids = {one.schema_id for one in packets if one.schema_id is not None}
         try:
             self._schemas.add(ids, self._registry.codec)
         except OSError as error:
             raise StorageError(f"{self.packets.uri}: the schema was not kept: {error}") from error
-        ranges = {one: (positions[one], end) for one, end in next_offsets(records).items()}
-        whole = record_rows(records)
-        rows, faults = self._rows(records, whole)
-        self.packets.append(whole, ranges)
+        ranges = {one: (positions[one], end) for one, end in next_offsets(packets).items()}
+        stored = packet_rows(packets)
+        rows, faults = self._rows(packets, stored)
+        self.packets.append(stored, ranges)
         self.index.append(index_rows(rows), ranges)
         self.alerts.append(conform(rows, self.alerts.schema), ranges)
-        return WriteResult(ranges, records, faults)
+        return WriteResult(ranges, packets, faults)
 
     def _catch_up(self, table: Table, source: TopicPartition, begin: int | None, end: int) -> None:
         log.warning("%s: %s[%d] is caught up from %s to %d", table.uri, *source, begin, end)
@@ -131,42 +129,42 @@ class SurveyWriter:
         if begin != end:
             if table is self.alerts:
                 log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
-            none, _ = self._rows([], record_rows([]))
+            none, _ = self._rows([], packet_rows([]))
             empty = index_rows(none) if table is self.index else conform(none, table.schema)
             table.append(empty, {source: (begin, end)})
 
     def _alert_batches(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
-        """Yield rows of `alerts` from the kept records, and the offset after them."""
-        for records, alerts, _ in self._kept_records(number, begin, end):
-            yield conform(alerts, self.alerts.schema), records[-1].offset + 1
+        """Yield rows of `alerts` from the kept packets, and the offset after them."""
+        for packets, alerts, _ in self._kept_packets(number, begin, end):
+            yield conform(alerts, self.alerts.schema), packets[-1].offset + 1
 
     def _index_batches(self, number: int, begin: int, end: int) -> Iterator[tuple[Any, int]]:
         """Yield rows of `index` from those of `alerts`, and the offset after them."""
         for rows in self.alerts.read_range(number, begin, end, BATCH_ROWS, COMMON):
             yield index_rows(rows), rows.column("offset")[-1].as_py() + 1
 
-    def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[WholeRecord, str]]:
-        """Yield the kept records of a range of offsets that are no alerts, each with the reason."""
-        for records, _, faults in self._kept_records(number, begin, end):
+    def unreadable(self, number: int, begin: int, end: int) -> Iterator[tuple[Packet, str]]:
+        """Yield the kept packets of a range of offsets that are no alerts, each with the reason."""
+        for packets, _, faults in self._kept_packets(number, begin, end):
             for n, reason in faults.items():
-                yield records[n], reason
+                yield packets[n], reason
 
-    def _kept_records(
+    def _kept_packets(
         self, number: int, begin: int, end: int
-    ) -> Iterator[tuple[list[WholeRecord], Any, dict[int, str]]]:
-        """Yield the kept records of a range of offsets, with the results of `_rows`."""
-        for rows in self.packets.read_range(number, begin, end, BATCH_RECORDS):
-            records = list(records_in(self.topic, rows))
-            yield records, *self._rows(records, rows)
+    ) -> Iterator[tuple[list[Packet], Any, dict[int, str]]]:
+        """Yield the kept packets of a range of offsets, with the results of `_rows`."""
+        for rows in self.packets.read_range(number, begin, end, BATCH_PACKETS):
+            packets = list(packets_in(self.topic, rows))
+            yield packets, *self._rows(packets, rows)
 
-    def _rows(self, records: Sequence[WholeRecord], whole: Any) -> tuple[Any, dict[int, str]]:
-        """Return the rows of the alerts in *records*, and by index why a record is no alert."""
-        values = [one.value or b"" for one in records]
+    def _rows(self, packets: Sequence[Packet], stored: Any) -> tuple[Any, dict[int, str]]:
+        """Return the rows of the alerts in *packets*, and by index why a packet is no alert."""
+        values = [one.value or b"" for one in packets]
         columns = AlertDecoder(self._registry).columns(values, self._column_paths(values), missing_ok=True)
         for error in columns.faults.values():
             if isinstance(error, RegistryAwayError):
                 raise error
-        origins = whole.select(["partition", "offset", "timestamp", "schema_id"])
+        origins = stored.select(["partition", "offset", "timestamp", "schema_id"])
         origins = origins.take(pa.array(list(columns.rows), pa.int64()))
         rows = alert_rows(columns.batch, self._survey, origins)
         return rows, {n: str(error) for n, error in columns.faults.items()}

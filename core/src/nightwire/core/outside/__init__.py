@@ -1,16 +1,17 @@
 """Requests to those outside the site: where they may go, how long they take, what answers mean."""
 
-from nightwire.core.outside.address import PinnedUrl, Refused, Unavailable, judged, may_be_mailed, pinned
-from nightwire.core.outside.http import MAX_ANSWER, TIMEOUT, Outside
+from nightwire.core.outside.http import MAX_ANSWER, TIMEOUT, OutboundClient
+from nightwire.core.outside.mail import may_be_mailed
+from nightwire.core.outside.ssrf import PinnedUrl, Refused, Unavailable, pin_url, resolve_public
 
 __all__ = [
     "MAX_ANSWER",
     "TIMEOUT",
-    "Outside",
+    "OutboundClient",
     "PinnedUrl",
     "Refused",
     "Unavailable",
-    "judged",
     "may_be_mailed",
-    "pinned",
+    "pin_url",
+    "resolve_public",
 ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from nightwire.core.outside.address import Refused, Unavailable
+from nightwire.core.outside.ssrf import Refused, Unavailable
 
 TIMEOUT = 10.0
 """Longest time for a request and its answer, as a whole. [s]"""
@@ -20,14 +20,9 @@ def _client() -> httpx.AsyncClient:
 
 
 @dataclass
-class Outside:
-    """Asks those outside; used by one thread.
+class OutboundClient:
+    """An HTTP client for pinned URLs; used by one thread."""
 
-    Attributes:
-        inside: Whether addresses of private networks are allowed.
-    """
-
-    inside: bool
     _client: httpx.AsyncClient = field(default_factory=_client)
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from nightwire.core.kafka import admin, asks_for_passwords
-from nightwire.core.outside import Refused, Unavailable, may_be_mailed, pinned
+from nightwire.core.outside import Refused, Unavailable, may_be_mailed, pin_url
 from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory, home_of
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import write_flow
@@ -52,7 +52,7 @@ def doubt(where: Endpoints, url: str) -> str:
     if scheme == "mailto":
         return mail_doubt(person, workers) if asks_for_passwords(where.kafka) else ""
     try:
-        pinned(url, inside=any(one.get("inside", True) for one in workers))
+        pin_url(url, allow_private=any(one.get("inside", True) for one in workers))
     except Refused:  # what its address is, is not told: it may be another network's than the owner's
         return "the workers refuse it: no http or https URL without a password, or an address inside"
     except Unavailable:

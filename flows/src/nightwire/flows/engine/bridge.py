@@ -16,18 +16,18 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, admin, cluster_id, consumer, produce, producer
-from nightwire.flows.engine.archived import first_retained
-from nightwire.flows.engine.part import (
+from nightwire.flows.engine.queue_reading import (
     BATCH,
     POLL,
     TRANSACTION_TIMEOUT,
+    first_retained,
     queue_accounts,
     resume_queues,
     transactional_producer,
     without_errors,
 )
-from nightwire.flows.engine.restarting_thread import RestartingThread
 from nightwire.flows.model import Flow, FlowError, Stone
+from nightwire.flows.restarting_thread import RestartingThread
 from nightwire.flows.terminals import Unavailable, secret
 
 SITE_HEADERS = ("site", "site-partition", "site-offset")

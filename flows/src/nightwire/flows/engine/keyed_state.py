@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from confluent_kafka import Message
+
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.runtime import LogLimiter
 from nightwire.flows.engine.events import Event
@@ -22,6 +24,25 @@ log = logging.getLogger("nightwire.flows")
 
 DEFAULTS = {"by": "object_id", "value": "mjd_tai"}
 """Default fields: the key of a stone's state, and the value that it adds up."""
+
+
+def record_key(state_name: str, key: str) -> bytes:
+    """Return the key of the record that holds the state of *key* of a stone."""
+    return f"{state_name}/{key}".encode()
+
+
+def states_in(messages: Iterable[Message], state_names: Iterable[str]) -> dict[str, dict[str, bytes]]:
+    """Return the encoded states in the records of a flow, by stone's state name and key."""
+    found: dict[str, dict[str, bytes]] = {name: {} for name in state_names}
+    for message in messages:
+        name, _, key = (message.key() or b"").decode(errors="replace").partition("/")
+        if name not in found:
+            continue
+        if (value := message.value()) is None:
+            found[name].pop(key, None)
+        else:
+            found[name][key] = value
+    return found
 
 
 class KeyState(Protocol):
@@ -157,7 +178,7 @@ class StatefulRunner(Generic[State]):
 
     def _expired(self) -> list[str]:
         """Return the expired keys of partitions that went on by `length` since the last expiry."""
-        due = {one: at for one, at in self.latest.items() if at >= self.swept.get(one, 0.0) + self.length}
+        due = {one: now for one, now in self.latest.items() if now >= self.swept.get(one, 0.0) + self.length}
         self.swept |= due
         kept = self.states.items() if due else ()
         return [key for key, one in kept if one.newest < due.get(one.partition, 0.0) - self.length]
@@ -187,8 +208,8 @@ class StatefulRunner(Generic[State]):
             if isinstance(error, RegistryAwayError):
                 raise error
         table = AlertTable(found.batch, self.survey)
-        rows: list[Any] = [str(found.faults.get(at, "no alert")) for at in range(len(events))]
+        rows: list[Any] = [str(found.faults.get(index, "no alert")) for index in range(len(events))]
         columns = zip(*(table[name].items for name in names), strict=True)
-        for at, row in zip(found.rows, columns, strict=True):
-            rows[at] = row
+        for index, row in zip(found.rows, columns, strict=True):
+            rows[index] = row
         return rows

@@ -13,8 +13,13 @@ from confluent_kafka.admin import AdminClient
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
 from nightwire.core.kafka import GroupOffsets, Writer, admin, consumer, read_until, watermarks
 from nightwire.core.runtime import now_ms
-from nightwire.flows.engine.archived import first_retained
-from nightwire.flows.engine.part import BATCH, queue_accounts, resume_queues, transactional_producer
+from nightwire.flows.engine.queue_reading import (
+    BATCH,
+    first_retained,
+    queue_accounts,
+    resume_queues,
+    transactional_producer,
+)
 from nightwire.flows.model import Flow
 from nightwire.schemas.topics import flow_state
 
@@ -149,12 +154,12 @@ def _unread(bootstrap: str, queue: str) -> Iterator[tuple[int, int, Consumer, It
     positions = GroupOffsets(bootstrap)
     try:
         marks = watermarks(reader, queue, 0)
-        at = TopicPartitionOffset(queue, 0, -1)
-        resume_queues(positions, [at])
-        at.offset = first_retained(at, marks.low)
-        reader.assign([at])
-        unread = read_until(reader, {(queue, 0): marks.high}) if at.offset < marks.high else iter(())
-        yield at.offset, marks.high, reader, unread
+        position = TopicPartitionOffset(queue, 0, -1)
+        resume_queues(positions, [position])
+        position.offset = first_retained(position, marks.low)
+        reader.assign([position])
+        unread = read_until(reader, {(queue, 0): marks.high}) if position.offset < marks.high else iter(())
+        yield position.offset, marks.high, reader, unread
     finally:
         positions.keep(())
         reader.close()

@@ -4,10 +4,9 @@ Positions, events, accounts and state of a batch are committed as one, so a proc
 loses and doubles nothing.  Between two batches a new plan may replace the current one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -15,36 +14,36 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source import milliseconds, parse_since
 from nightwire.core.accounting import (
     OffsetAccounts,
-    read_accounts,
     send_message_to_dead_letters,
     write_account,
 )
 from nightwire.core.kafka import (
-    TRANSIENT_ERRORS,
     GroupOffsets,
     TopicPartition,
     Writer,
     consumer,
-    fenced_producer,
     login,
     read_to_end,
     retry_while_unavailable,
 )
 from nightwire.core.presence import ArchiveClient
-from nightwire.flows.engine.archived import EXPIRED, ArchivedRecords
+from nightwire.flows.engine.archive_backfill import EXPIRED, ArchivedRecords
+from nightwire.flows.engine.keyed_state import record_key, states_in
 from nightwire.flows.engine.plan import BatchResult, Plan
-from nightwire.flows.engine.restarting_thread import RestartingThread
+from nightwire.flows.engine.queue_reading import (
+    BATCH,
+    POLL,
+    partition_of,
+    resume_queues,
+    transactional_producer,
+    without_errors,
+)
 from nightwire.flows.model import ENDS
+from nightwire.flows.restarting_thread import RestartingThread
 from nightwire.schemas.topics import flow_state
 
-BATCH = 500
-"""Most records of a transaction."""
-POLL = 0.05
-"""Longest wait for records, and so until a new plan is seen. [s]"""
 HEARTBEAT = 100
 """Time between heartbeats, and so until others notice a rebalance. [ms]"""
-TRANSACTION_TIMEOUT = 10_000
-"""Time after which Kafka aborts the transaction of a crashed worker. [ms]"""
 
 REBALANCING = frozenset(
     {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
@@ -66,9 +65,9 @@ class PartRunner(RestartingThread):
     def __init__(
         self, bootstrap: str, worker: str, plan: Plan, takeover: float, archive: str | None = None
     ) -> None:
-        super().__init__(f"flow-{plan.flow.name}-{plan.at}")
+        super().__init__(f"flow-{plan.flow.name}-{plan.worker}")
         self.bootstrap, self.plan, self.takeover, self._archive = bootstrap, plan, takeover, archive
-        self.transactional_id = f"flow-{plan.flow.name}-{plan.at}-{worker}"
+        self.transactional_id = f"flow-{plan.flow.name}-{plan.worker}-{worker}"
 
     def session(self, reset_backoff: Callable[[], None]) -> None:
         """Run transactions until `leaving` is set."""
@@ -209,8 +208,8 @@ class PartSession:
         begin = "start" if node is None else node.begin
         if begin in ENDS:
             return int(high if begin == "end" else low)
-        at = milliseconds(parse_since(begin), datetime.now(UTC))
-        first = self._archived.first_offset_since(source, one, at)
+        time_ms = milliseconds(parse_since(begin), datetime.now(UTC))
+        first = self._archived.first_offset_since(source, one, time_ms)
         return int(high if first is None else first)
 
     def _restore(self) -> None:
@@ -218,15 +217,8 @@ class PartSession:
         stateful = self._plan.stateful
         if not stateful:
             return
-        state: dict[str, dict[str, bytes]] = {one.state_name: {} for one in stateful.values()}
-        for message in read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True):
-            stone, _, key = (message.key() or b"").decode(errors="replace").partition("/")
-            if stone not in state:
-                continue
-            if (value := message.value()) is None:
-                state[stone].pop(key, None)
-            else:
-                state[stone][key] = value
+        messages = read_to_end(self._bootstrap, [flow_state(self._plan.flow.name)], settled=True)
+        state = states_in(messages, _state_names(self._plan))
         for runner in stateful.values():
             runner.restore(state[runner.state_name])
 
@@ -234,7 +226,7 @@ class PartSession:
         """Process *messages*; write events, accounts, state and positions in one transaction."""
         sink.begin_transaction()
         positions = {partition_of(one): (one.offset() or 0) + 1 for one in messages}
-        offsets = [TopicPartitionOffset(*one, at) for one, at in {**self._initial, **positions}.items()]
+        offsets = [TopicPartitionOffset(*one, end) for one, end in {**self._initial, **positions}.items()]
         try:
             self._write(Writer(sink), messages, self._plan.run(messages))
             sink.send_offsets_to_transaction(offsets, source.consumer_group_metadata())
@@ -270,13 +262,13 @@ class PartSession:
         for topic, event in result.outputs:
             headers = event.record_headers(flow.name, self._plan.version)
             writer.write(topic, event.value, key=event.key, headers=headers)
-        for at, why in result.dead_letters.items():
-            send_message_to_dead_letters(writer, messages[at], stage=flow.group, reason=why)
-        for (stone, key), value in result.state.items():
-            writer.write(flow_state(flow.name), value, key=f"{stone}/{key}".encode())
+        for index, why in result.dead_letters.items():
+            send_message_to_dead_letters(writer, messages[index], stage=flow.group, reason=why)
+        for (state_name, key), value in result.state.items():
+            writer.write(flow_state(flow.name), value, key=record_key(state_name, key))
         delivered = {event.index for _, event in result.outputs}
-        for at, one in enumerate(messages):
-            self._accounts.count(partition_of(one), one.offset() or 0, **result.fate(at, delivered))
+        for index, one in enumerate(messages):
+            self._accounts.count(partition_of(one), one.offset() or 0, **result.fate(index, delivered))
         for account in self._accounts.changed():
             write_account(writer, account)
         writer.serve(0)
@@ -284,53 +276,3 @@ class PartSession:
 
 def _state_names(plan: Plan) -> set[str]:
     return {one.state_name for one in plan.stateful.values()}
-
-
-def transactional_producer(bootstrap: str, name: str, client: Mapping[str, Any] | None = None) -> Producer:
-    """Return a producer of the transactional id *name*, which fences off its predecessor."""
-    more = {"client": client, "linger_ms": 1}
-    return fenced_producer(bootstrap, name, longest_ms=TRANSACTION_TIMEOUT, patience=30, **more)
-
-
-def without_errors(messages: list[Message]) -> list[Message]:
-    """Return those of *messages* that are records, no transient errors.
-
-    Raises:
-        KafkaException: One is an error that is not transient.
-    """
-    for one in messages:
-        error = one.error()
-        if error is not None and error.code() not in {*TRANSIENT_ERRORS, KafkaError.UNKNOWN_TOPIC_OR_PART}:
-            raise KafkaException(error)
-    return [one for one in messages if one.error() is None]
-
-
-def partition_of(message: Message) -> TopicPartition:
-    """Return topic and partition of *message*."""
-    return str(message.topic()), message.partition() or 0
-
-
-def queue_accounts(bootstrap: str, queue: str, position: int, end: int) -> OffsetAccounts:
-    """Return the accounts of the reader of *queue*, who goes on at *position*.
-
-    Offsets that they hold are not counted again, unless some lie behind *end*, the queue's: then
-    they are of a deleted queue of that name.
-    """
-    counted = [one for one in read_accounts(bootstrap) if one.stage == queue]
-    known = [] if any(one.last >= end for one in counted) else counted
-    return OffsetAccounts(queue, known, positions={(queue, 0): position})
-
-
-def resume_queues(group_offsets: GroupOffsets, known: list[TopicPartitionOffset]) -> None:
-    """Move offsets of queues in *known* to the greatest that any reader has committed.
-
-    The flow's group reads a stone's queue, a group of its own a terminal's: one that becomes the
-    other goes on.
-    """
-    for one in known:
-        kind, _, names = one.topic.partition(".")
-        if kind != "flow":
-            continue
-        for group in (f"flow.{names.partition('.')[0]}", one.topic):
-            found = group_offsets.committed(group, [(one.topic, one.partition)])
-            one.offset = max(one.offset, *found.values(), -1)

@@ -15,7 +15,7 @@ from nightwire.flows.engine.join import JoinRunner
 from nightwire.flows.engine.keyed_state import StatefulRunner
 from nightwire.flows.engine.stones import (
     ConditionRunner,
-    PythonFilterRunner,
+    SandboxedFilterRunner,
     SandboxFunction,
     SplitRunner,
     TransformRunner,
@@ -88,14 +88,14 @@ class Plan:
     Attributes:
         flow: The flow.
         version: Offset of the flow's record in `flows`.
-        at: The worker that sources and stones of the part name; empty for any.
+        worker: The worker that sources and stones of the part name; empty for any.
         topics: The topics that it reads: by topic the source, or the stone whose queue it is.
         runners: By stone, in topological order.
     """
 
     flow: Flow
     version: int
-    at: str
+    worker: str
     topics: Mapping[str, str]
     runners: Mapping[str, Runner]
 
@@ -156,9 +156,9 @@ class Plan:
         return {name: one for name, one in self.runners.items() if isinstance(one, StatefulRunner)}
 
 
-def stones_of_part(flow: Flow, at: str) -> list[Stone]:
-    """Return the stones of part *at*, without terminals."""
-    return [one for one in flow.stones.values() if one.at == at and not one.spec.terminal]
+def stones_of_part(flow: Flow, worker: str) -> list[Stone]:
+    """Return the stones of the part of *worker*, without terminals."""
+    return [one for one in flow.stones.values() if one.worker == worker and not one.spec.terminal]
 
 
 def queue_topics(flow: Flow) -> list[str]:
@@ -169,20 +169,20 @@ def queue_topics(flow: Flow) -> list[str]:
 def _has_queue(flow: Flow, stone: Stone) -> bool:
     if stone.spec.terminal:
         return stone.spec.outside
-    return stone.kind == "join" or any(flow.worker_of(edge.node) != stone.at for edge in stone.inputs)
+    return stone.kind == "join" or any(flow.worker_of(edge.node) != stone.worker for edge in stone.inputs)
 
 
 def compile_part(
     flow: Flow,
     version: int,
-    at: str,
+    worker: str,
     *,
     types: Mapping[Edge, EventType],
     topics: Collection[str],
     registry: SchemaRegistry,
     owner: str = "",
 ) -> Plan:
-    """Return the plan of part *at* of *flow*.
+    """Return the plan of the part of *worker* in *flow*.
 
     The part reads every queue of its stones that exists, though a stone may by now run in one
     process with those before it.
@@ -190,7 +190,7 @@ def compile_part(
     Args:
         flow: The flow, checked.
         version: The flow's version.
-        at: The part: a worker's name, or empty.
+        worker: The worker's name; empty for the part that any runs.
         types: The types of the flow's edges.
         topics: Names of all topics, queues among them.
         registry: Of schemas, where derived ones are registered.
@@ -200,10 +200,10 @@ def compile_part(
         FilterError: A condition cannot be compiled.
         SchemaError: A schema cannot be registered.
     """
-    runners = {one.name: _runner(flow, one, types, registry, owner) for one in stones_of_part(flow, at)}
-    sources = {one.topic: one.name for one in flow.sources.values() if one.at == at}
+    runners = {one.name: _runner(flow, one, types, registry, owner) for one in stones_of_part(flow, worker)}
+    sources = {one.topic: one.name for one in flow.sources.values() if one.worker == worker}
     queued = {queue: name for name in runners if (queue := flow.queue(name)) in topics}
-    return Plan(flow, version, at, sources | queued, runners)
+    return Plan(flow, version, worker, sources | queued, runners)
 
 
 def schema_topic(flow: Flow) -> str:
@@ -226,7 +226,7 @@ def _runner(
                 return ConditionRunner({"": Condition(text, of)}, None, decoder, of)
             name = f"{flow.name}.{stone.name}"
             source, sandbox = source + KEEP_AS_TRANSFORM, owner_sandbox(owner)
-            return PythonFilterRunner(SandboxFunction(sandbox, name, source, (KEPT_FIELD,)), of, registry)
+            return SandboxedFilterRunner(SandboxFunction(sandbox, name, source, (KEPT_FIELD,)), of, registry)
         case "router":
             conditions = {port: Condition(text, of) for port, text in router_conditions(stone).items()}
             return ConditionRunner(conditions, ELSE, decoder, of)

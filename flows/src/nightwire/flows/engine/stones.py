@@ -59,14 +59,14 @@ class ConditionRunner:
         left, outcome = list(events), Outcome()
         for port, condition in self.conditions.items():
             judged = condition.judge([one.value for one in left], self.decoder)
-            for at, error in judged.errors.items():
+            for n, error in judged.errors.items():
                 if isinstance(error, RegistryAwayError):
                     raise error
-                outcome.faults.append((left[at], str(error)))
+                outcome.faults.append((left[n], str(error)))
             for why in self.odd.of(judged, self.survey):
                 log.warning("%s", why)
-            outcome.passed[port] = [left[at] for at in sorted(judged.passed)]
-            left = [one for at, one in enumerate(left) if at not in judged.passed and at not in judged.errors]
+            outcome.passed[port] = [left[n] for n in sorted(judged.passed)]
+            left = [one for n, one in enumerate(left) if n not in judged.passed and n not in judged.errors]
         if self.rest is not None:
             outcome.passed[self.rest] = left
         return outcome
@@ -141,7 +141,7 @@ class SandboxFunction:
             added, wrong = self._by_row(result)
             yield from ((some[row], text) for row, text in added.items())
             faults += [(some[row], fault) for row, fault in wrong.items()]
-            left = [event for at, event in enumerate(left) if at not in added and at not in wrong]
+            left = [event for row, event in enumerate(left) if row not in added and row not in wrong]
             runs, why = result.stopped is None, result.stopped or why
             if runs and not (added or wrong):
                 break
@@ -170,7 +170,7 @@ def _schemas(events: Sequence[Event], registry: SchemaRegistry) -> dict[int, Map
 
 
 @dataclass(frozen=True)
-class PythonFilterRunner:
+class SandboxedFilterRunner:
     """Runs a filter whose Python function could not be compiled.
 
     Attributes:

@@ -21,11 +21,17 @@ from nightwire.core.kafka import (
     retry_while_unavailable,
 )
 from nightwire.core.runtime import Backoff, LogLimiter, now_ms
-from nightwire.flows.engine.archived import first_retained
 from nightwire.flows.engine.events import event_of
-from nightwire.flows.engine.part import partition_of, queue_accounts, resume_queues, without_errors
-from nightwire.flows.engine.restarting_thread import RestartingThread
+from nightwire.flows.engine.queue_reading import (
+    POLL,
+    first_retained,
+    partition_of,
+    queue_accounts,
+    resume_queues,
+    without_errors,
+)
 from nightwire.flows.model import Flow, Stone, seconds
+from nightwire.flows.restarting_thread import RestartingThread
 from nightwire.flows.terminals import EventView, Refused, Terminal, TerminalLimits, Unavailable, open_terminal
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry
 
@@ -39,8 +45,6 @@ COMMIT_INTERVAL = 0.2
 """Time between two commits. [s]"""
 LEAST_ATTEMPTS = 3
 """Attempts that every event gets, however long it has waited."""
-POLL = 0.05
-"""Longest wait for events. [s]"""
 
 
 class TerminalRunner(RestartingThread):

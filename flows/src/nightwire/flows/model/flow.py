@@ -40,7 +40,7 @@ class Source:
         survey: Survey of its alerts; empty for unknown.
         begin: The first position: ``start``, ``end``, or a time, from the archive where Kafka has
             deleted it.
-        at: The worker that reads it; empty for any.
+        worker: The worker that reads it; empty for any.
         lines: The lines of its keys in the text, and its own under the empty key.
     """
 
@@ -48,7 +48,7 @@ class Source:
     topic: str
     survey: str = ""
     begin: str = "end"
-    at: str = ""
+    worker: str = ""
     lines: Mapping[str, int] = field(default_factory=dict)
 
     def line(self, key: str) -> int:
@@ -72,7 +72,7 @@ class Stone:
         name: Its name in the flow.
         kind: One of `KINDS`.
         inputs: The edges that lead to it.
-        at: The worker that runs it; empty for any.
+        worker: The worker that runs it; empty for any.
         options: Values of the kind's keys.
         lines: The lines of its keys in the text, and its own under the empty key.
     """
@@ -80,7 +80,7 @@ class Stone:
     name: str
     kind: str
     inputs: tuple[Edge, ...]
-    at: str = ""
+    worker: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)
 
@@ -136,7 +136,7 @@ class Flow:
 
     def worker_of(self, node: str) -> str:
         """Return the worker of a source or stone; empty for any."""
-        return self.sources[node].at if node in self.sources else self.stones[node].at
+        return self.sources[node].worker if node in self.sources else self.stones[node].worker
 
     @property
     def workers(self) -> set[str]:

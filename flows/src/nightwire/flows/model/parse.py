@@ -156,6 +156,7 @@ def _sources(tables: Mapping[str, dict[str, Any]], errors: LineErrors) -> dict[s
             errors.add(f"{values['topic']} is a source already", where, "topic")
         survey = SURVEY_TOPIC.fullmatch(values["topic"])
         values.setdefault("survey", survey[1] if survey else "")
+        values["worker"] = values.pop("at", "")
         sources[name] = Source(name, lines=errors.lines.keys_of(where), **values)
     return sources
 
@@ -192,10 +193,10 @@ def _stones(tables: Mapping[str, dict[str, Any]], errors: LineErrors) -> dict[st
             errors.add(why, where, "from")
             continue
         edges = tuple(dict.fromkeys(Edge(*one.split(".", 1)) for one in inputs))
-        at = str(table.get("at", ""))
-        if at and table["kind"] == "topic":
+        worker = str(table.get("at", ""))
+        if worker and table["kind"] == "topic":
             errors.add(f"stone {name}: a topic is written by those before it", where, "at")
-        stones[name] = Stone(name, table["kind"], edges, at, options, errors.lines.keys_of(where))
+        stones[name] = Stone(name, table["kind"], edges, worker, options, errors.lines.keys_of(where))
     return stones
 
 

@@ -1,6 +1,7 @@
 """Terminals outside Kafka: at least once, with a key by which an event counts once."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nightwire.core.outside import Refused, Unavailable
@@ -25,11 +26,11 @@ class TerminalLimits:
     """What terminals of a worker may reach.
 
     Attributes:
-        inside: Whether HTTP and VTP may lead into private networks and to this machine.
+        allow_private: Whether HTTP and VTP may lead into private networks and to this machine.
         files: Folder of files and SQLite databases; None for none.
     """
 
-    inside: bool = False
+    allow_private: bool = False
     files: Path | None = None
 
 
@@ -39,12 +40,12 @@ def open_terminal(stone: Stone, limits: TerminalLimits) -> Terminal:
     from nightwire.flows.terminals.mail import Mail
     from nightwire.flows.terminals.webhook import Webhook
 
-    given = stone.options
+    given, http = stone.options, partial(HttpClient, allow_private=limits.allow_private)
     match stone.kind:
         case "webhook":
-            return Webhook(given["url"], HttpClient(limits.inside), given.get("secret", ""))
+            return Webhook(given["url"], http(), given.get("secret", ""))
         case "slack":
-            return Webhook(given["url"], HttpClient(limits.inside), template=given["text"])
+            return Webhook(given["url"], http(), template=given["text"])
         case "email":
             to = [given["to"]] if isinstance(given["to"], str) else given["to"]
             subject = given.get("subject") or Mail.subject
@@ -52,11 +53,11 @@ def open_terminal(stone: Stone, limits: TerminalLimits) -> Terminal:
         case "vtp":
             from nightwire.flows.terminals.vtp import Vtp
 
-            return Vtp(given["to"], given.get("survey", ""), stone.name, limits.inside)
+            return Vtp(given["to"], given.get("survey", ""), stone.name, limits.allow_private)
         case "tom":
             from nightwire.flows.terminals.tom import Tom
 
-            return Tom(given["url"], given["token"], given["survey"], given, HttpClient(limits.inside))
+            return Tom(given["url"], given["token"], given["survey"], given, http())
     from nightwire.flows.terminals.stores import DatabaseTable, JsonLinesFile
 
     if stone.kind == "file":

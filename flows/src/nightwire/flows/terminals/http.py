@@ -1,14 +1,21 @@
 """HTTP requests of terminals, to URLs that may be secrets of the worker."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from nightwire.core import outside
-from nightwire.core.outside import MAX_ANSWER, Refused, pinned
+from nightwire.core.outside import MAX_ANSWER, OutboundClient, Refused, pin_url
 from nightwire.flows.terminals.terminal import ENV_PREFIX, secret
 
 
-class HttpClient(outside.Outside):
-    """An HTTP client that takes a URL, or the variable that holds one; used by one thread."""
+@dataclass(kw_only=True)
+class HttpClient(OutboundClient):
+    """An HTTP client that takes a URL, or the variable that holds one; used by one thread.
+
+    Attributes:
+        allow_private: Whether addresses of private networks are allowed.
+    """
+
+    allow_private: bool
 
     def ask(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], most: int = MAX_ANSWER
@@ -27,7 +34,7 @@ class HttpClient(outside.Outside):
             Refused: There will never be an answer.
         """
         try:
-            found = pinned(secret(url), inside=self.inside)
+            found = pin_url(secret(url), allow_private=self.allow_private)
         except Refused:
             if not url.startswith(ENV_PREFIX):
                 raise

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from nightwire.core.outside import Refused, Unavailable, judged
+from nightwire.core.outside import Refused, Unavailable, resolve_public
 from nightwire.flows.terminals.terminal import EventView, Terminal
 from nightwire.gateway import Author, Submission, alert_voevent, read_address
 from nightwire.schemas import survey
@@ -21,13 +21,13 @@ class Vtp(Terminal):
         broker: ``HOST:PORT`` that takes events from authors.
         survey: Survey of the alerts; empty for VOEvents.
         stone: Name of the terminal.
-        inside: Whether addresses of private networks are allowed.
+        allow_private: Whether addresses of private networks are allowed.
     """
 
     broker: str
     survey: str
     stone: str
-    inside: bool
+    allow_private: bool
 
     def deliver(self, event: EventView) -> None:
         """Send *event*; its bytes are the same in every attempt."""
@@ -35,7 +35,7 @@ class Vtp(Terminal):
             broker = read_address(self.broker, PORT)
         except ValueError as error:
             raise Refused(f"{self.broker!r} is no address: {error}") from error
-        address = judged(broker.host, broker.port, inside=self.inside)
+        address = resolve_public(broker.host, broker.port, allow_private=self.allow_private)
         if not broker.tls:  # else its certificate proves the host
             broker = replace(broker, host=address)
         author = Author(broker, timeout=TIMEOUT, patience=0.0)

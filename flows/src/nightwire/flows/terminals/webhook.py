@@ -40,16 +40,16 @@ class Webhook(Terminal):
         self.client.close()
 
     def _headers(self, event: EventView, body: bytes) -> dict[str, str]:
-        at = str(int(time.time()))
+        timestamp = str(int(time.time()))
         headers = {
             "content-type": "application/json",
             "user-agent": "nightwire",
             "idempotency-key": event.identity,
             "webhook-id": event.identity,
-            "webhook-timestamp": at,
+            "webhook-timestamp": timestamp,
         }
         if self.secret:
-            headers["webhook-signature"] = signature(secret(self.secret), event.identity, at, body)
+            headers["webhook-signature"] = signature(secret(self.secret), event.identity, timestamp, body)
         return headers
 
 
@@ -58,13 +58,13 @@ def _escape_slack(value: object) -> str:
     return html.escape(str(value), quote=False)
 
 
-def signature(key: str, identity: str, at: str, body: bytes) -> str:
+def signature(key: str, identity: str, timestamp: str, body: bytes) -> str:
     """Return the signature of a message, as Standard Webhooks has it.
 
     Args:
         key: The secret; after ``whsec_`` in base64.
         identity: Id of the message.
-        at: Time of the message. [s since 1970]
+        timestamp: Time of the message. [s since 1970]
         body: Body of the message.
 
     Raises:
@@ -74,5 +74,5 @@ def signature(key: str, identity: str, at: str, body: bytes) -> str:
         raw = base64.b64decode(key[6:], validate=True) if key.startswith("whsec_") else key.encode()
     except binascii.Error as error:
         raise Refused(f"the secret is no base64 after whsec_: {error}") from error
-    signed = hmac.digest(raw, f"{identity}.{at}.".encode() + body, "sha256")
+    signed = hmac.digest(raw, f"{identity}.{timestamp}.".encode() + body, "sha256")
     return f"v1,{base64.b64encode(signed).decode()}"

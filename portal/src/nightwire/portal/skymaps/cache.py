@@ -12,7 +12,7 @@ from threading import Lock, Thread
 
 import httpx
 
-from nightwire.core.outside import Outside, Refused, Unavailable, pinned
+from nightwire.core.outside import OutboundClient, Refused, Unavailable, pin_url
 from nightwire.portal.skymaps.drawing import DrawnSkymap, draw
 from nightwire.portal.skymaps.regions import SkymapError
 from nightwire.schemas.serving import RefusedError
@@ -150,8 +150,8 @@ def fetch(url: str) -> bytes:
         Unavailable: The host does not answer; asking again may help.
         Refused: The host refuses, or the file is too large.
     """
-    target = pinned(url, inside=_is_ip_address(httpx.URL(url).host))
-    with closing(Outside(inside=False)) as outside:
+    target = pin_url(url, allow_private=_is_ip_address(httpx.URL(url).host))
+    with closing(OutboundClient()) as outside:
         return outside.send(target.request(b"", {"accept": "*/*"}, "GET"), MAX_FILE)
 
 

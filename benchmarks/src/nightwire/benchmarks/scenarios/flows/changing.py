@@ -17,7 +17,7 @@ from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.core.kafka import consumer, ensure_topics, headers_of
-from nightwire.flows import write_flow
+from nightwire.core.subscriptions import write_flow
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, FLOWS, settings
 
 CHANGES = {"quick": 20, "full": 100}

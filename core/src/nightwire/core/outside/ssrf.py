@@ -1,11 +1,10 @@
-"""Where requests may go: a host is resolved once, judged, and connected to as judged.
+"""Where requests may go: a host is resolved once, checked, and connected to at that address.
 
 Whoever may write a URL could else make a process of ours ask what only its own network may ask
 (server-side request forgery).  Redirects are not followed for the same reason.
 """
 
 import ipaddress
-import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ EMBEDDING = [
     ipaddress.IPv6Network(one) for one in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96")
 ]
 """Networks whose addresses end with one of IPv4, to which a translator leads (NAT64, SIIT)."""
-MAIL_ADDRESS = re.compile(r"[\w.+-]+@([\w-]+(?:\.[\w-]+)*)", re.ASCII)
 
 
 class Unavailable(Exception):  # noqa: N818  (the state of who is asked, said)
@@ -52,15 +50,15 @@ class PinnedUrl:
         )
 
 
-def pinned(url: str, *, inside: bool) -> PinnedUrl:
+def pin_url(url: str, *, allow_private: bool) -> PinnedUrl:
     """Return *url* with an address of its host.
 
     Args:
         url: ``https://HOST…`` or ``http://HOST…``.
-        inside: Whether addresses of private networks and of this machine are allowed.
+        allow_private: Whether addresses of private networks and of this machine are allowed.
 
     Raises:
-        Refused: It is no such URL, or leads inside.
+        Refused: It is no such URL, or leads to such an address.
         Unavailable: Its host is not known just now.
     """
     try:
@@ -70,21 +68,14 @@ def pinned(url: str, *, inside: bool) -> PinnedUrl:
     if parsed.scheme not in {"http", "https"} or not parsed.host or parsed.userinfo:
         raise Refused(f"{url[:80]!r} is no http or https URL without a password")
     default = 443 if parsed.scheme == "https" else 80
-    return PinnedUrl(parsed, judged(parsed.host, parsed.port or default, inside=inside))
+    return PinnedUrl(parsed, resolve_public(parsed.host, parsed.port or default, allow_private=allow_private))
 
 
-def may_be_mailed(to: str, allowed: str) -> bool:
-    """Return whether *to* is one plain address that *allowed* names, or whose domain; by commas."""
-    known = {one.strip().lower() for one in allowed.split(",") if one.strip()}
-    found = MAIL_ADDRESS.fullmatch(to)
-    return found is not None and not known.isdisjoint({to.lower(), found[1].lower()})
-
-
-def judged(host: str, port: int, *, inside: bool) -> str:
+def resolve_public(host: str, port: int, *, allow_private: bool) -> str:
     """Return an address of *host*.
 
     Raises:
-        Refused: It has one inside, which is not allowed.
+        Refused: It has a private one, which is not allowed.
         Unavailable: It is not known just now.
     """
     try:
@@ -92,12 +83,12 @@ def judged(host: str, port: int, *, inside: bool) -> str:
     except (OSError, UnicodeError) as error:
         raise Unavailable(f"{host} has no address: {error}") from error
     addresses = [str(one[4][0]) for one in found]
-    if not inside and (bad := next(_inside(addresses), None)):
+    if not allow_private and (bad := next(_private(addresses), None)):
         raise Refused(f"{host} is {bad}, an address inside: refused unless the operator allows it")
     return addresses[0]
 
 
-def _inside(addresses: Iterable[str]) -> Iterator[str]:
+def _private(addresses: Iterable[str]) -> Iterator[str]:
     """Yield those of *addresses* that are not the Internet's."""
     for text in addresses:
         address = ipaddress.ip_address(text.partition("%")[0])

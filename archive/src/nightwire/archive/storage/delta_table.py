@@ -1,12 +1,7 @@
-"""One Delta table of the archive: each commit holds rows and the Kafka offsets that they end at.
-
-The offsets are Delta's application transactions, one a partition (``alerts.lsst/0``: the next
-offset).  So rows and position agree wherever a process is killed, and the table refuses a second
-writer of the same partition.
-"""
+"""One Delta table of the archive: its layout, reads, commits, compaction, and retention."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,31 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import (
     ColumnProperties,
-    CommitProperties,
     DeltaTable,
-    Transaction,
     WriterProperties,
-    write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from nightwire.archive.storage.compaction import FileLayout, commit_replacement, write_compacted
 from nightwire.archive.storage.compaction_plan import File, plan_runs
+from nightwire.archive.storage.offset_commits import (
+    ATTEMPTS,
+    OffsetRanges,
+    append_with_offsets,
+    committed_offset,
+)
 from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.core.kafka import TopicPartition
 
 log = logging.getLogger("nightwire.archive")
-
-ATTEMPTS = 20
-"""Attempts of a commit that others forestall."""
-
-
-class FencedError(ArchiveError):
-    """Another process has archived the same partition meanwhile."""
-
-
-OffsetRange = tuple[int | None, int]
-"""The positions of a partition before rows are added, None for never, and after."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +126,7 @@ class Table:
     def known_position(self, partition: TopicPartition) -> int | None:
         """Return that offset as of the last refresh."""
         with self._translated_errors("its position is not known"):
-            return None if self._delta is None else self._delta.transaction_version(application_id(partition))
+            return None if self._delta is None else committed_offset(self._delta, partition)
 
     def read_range(
         self, number: int, begin: int, end: int, batch_rows: int, columns: Sequence[str] | None = None
@@ -185,7 +172,7 @@ class Table:
         """The Arrow schema as of the last refresh; empty before the first commit."""
         return pa.schema([]) if self._delta is None else pa.schema(self._delta.schema().to_arrow())
 
-    def append(self, rows: Any, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+    def append(self, rows: Any, ranges: OffsetRanges) -> None:
         """Add *rows* and the new position of each partition in one commit.
 
         Args:
@@ -201,8 +188,8 @@ class Table:
             try:
                 with self._translated_errors("nothing was written", CommitFailedError):
                     found = self._delta or self._create(rows.schema)
-                    self._check_positions(ranges)
-                    self._write(found, rows, ranges)
+                    append_with_offsets(self.uri, found, rows, ranges, self._writer_properties(rows))
+                self.refreshed()
             except CommitFailedError:
                 self.refreshed()
             except StorageError:
@@ -212,13 +199,6 @@ class Table:
             else:
                 return
         raise StorageError(f"{self.uri}: others were before in each of {ATTEMPTS} attempts")
-
-    def _check_positions(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        for one, (found, _) in ranges.items():
-            now = self.known_position(one)
-            if now != found:
-                at = f"{application_id(one)} is at {now}, not at {found}"
-                raise FencedError(f"{self.uri}: {at}: another process archives it")
 
     def _create(self, schema: Any) -> DeltaTable:
         """Create the table unless another process has, and return it."""
@@ -233,29 +213,15 @@ class Table:
         self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
         return self._delta
 
-    def _write(self, found: DeltaTable, rows: Any, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        done = [Transaction(application_id(one), end) for one, (_, end) in ranges.items()]
-        write_deltalake(
-            found,
-            rows,
-            mode="append",
-            schema_mode="merge",
-            writer_properties=self._writer_properties(rows.nbytes // max(1, len(rows))),
-            commit_properties=CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS),
-        )
-        self.refreshed()
-
-    def _writer_properties(self, mean: int) -> WriterProperties:
-        """Return the settings of files whose rows have *mean* bytes."""
-        columns = None
+    def _writer_properties(self, rows: Any) -> WriterProperties:
+        """Return the settings of files of *rows*."""
+        group_rows, columns = self._group_rows(rows.nbytes // max(1, len(rows))), None
         if self.layout.blob:
             # else the footer, which readers keep in memory, has two whole alerts of each group
             columns = {
                 self.layout.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
             }
-        return WriterProperties(
-            compression="ZSTD", max_row_group_size=self._group_rows(mean), column_properties=columns
-        )
+        return WriterProperties(compression="ZSTD", max_row_group_size=group_rows, column_properties=columns)
 
     def _group_rows(self, mean: int) -> int:
         """Return the number of rows of *mean* bytes in a row group."""
@@ -315,12 +281,6 @@ class Table:
                 if before:
                     found.delete(f"{date} < '{before[:7] if date == 'month' else before}'")
                 found.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
-
-
-def application_id(partition: TopicPartition) -> str:
-    """Return the id of the application transaction that is the position of *partition*."""
-    topic, number = partition
-    return f"{topic}/{number}"
 
 
 def _range_filter(number: int, first: int, last: int) -> Any:

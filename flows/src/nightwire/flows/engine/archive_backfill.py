@@ -12,6 +12,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.core.kafka import TopicPartition
 from nightwire.core.presence import ArchiveClient
 from nightwire.core.runtime import LogLimiter
+from nightwire.flows.engine.queue_reading import first_retained
 from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.flows")
@@ -21,14 +22,6 @@ EXPIRED = "expired"
 """Reason for which records are rejected that neither Kafka nor the archive has."""
 TIMEOUT = 10.0
 """Longest wait for Kafka. [s]"""
-
-
-def first_retained(one: TopicPartitionOffset, low: int) -> int:
-    """Return the first offset from *one* on that Kafka has, whose oldest is *low*; log a gap."""
-    if 0 <= one.offset < low:
-        here = f"{one.topic}/{one.partition}"
-        log.warning("%s: Kafka has forgotten offsets %d to %d, unread", here, one.offset, low - 1)
-    return int(max(low, one.offset))
 
 
 class ArchiveAwayError(MendableError):
@@ -64,8 +57,8 @@ class ArchivedRecords:
                 raise ArchiveAwayError(f"the archive does not answer: {error}") from error
             if found is not None and found < low:
                 return found
-        [at] = source.offsets_for_times([TopicPartitionOffset(one.topic, one.partition, time)], TIMEOUT)
-        return at.offset if at.offset >= 0 else None
+        [first] = source.offsets_for_times([TopicPartitionOffset(one.topic, one.partition, time)], TIMEOUT)
+        return first.offset if first.offset >= 0 else None
 
     def next_offset(self, source: Consumer, one: TopicPartitionOffset) -> int:
         """Return the next offset to read in Kafka; note it in `ends` where the archive is first."""

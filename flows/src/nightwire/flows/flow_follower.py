@@ -6,10 +6,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from nightwire.core.kafka import TableFollower
-from nightwire.core.subscriptions import MOST_NAMES, Flows, FlowTable
-from nightwire.core.subscriptions import FlowRecord as FlowRecord
-from nightwire.core.subscriptions import read_flows as read_flows
-from nightwire.core.subscriptions import write_flow as write_flow
+from nightwire.core.subscriptions import MOST_NAMES, FlowRecord, Flows, FlowTable
 from nightwire.flows.model import Flow, FlowError, parse
 from nightwire.schemas.topics import FLOWS
 

@@ -1,4 +1,4 @@
-"""Kafka records as rows, byte for byte, and back.  Pure."""
+"""Packets: Kafka records, byte for byte, as rows and back.  Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from nightwire.core.kafka import TopicPartition
 from nightwire.schemas import wire
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
-RECORD_SCHEMA = pa.schema(
+PACKET_SCHEMA = pa.schema(
     [
         ("day", pa.date32()),
         ("partition", pa.int32()),
@@ -24,16 +24,16 @@ RECORD_SCHEMA = pa.schema(
         ("value", pa.binary()),
     ]
 )
-"""Columns of whole records; *day* is that of *timestamp*, *schema_id* null without wire header."""
+"""Columns of packets; *day* is that of *timestamp*, *schema_id* null without wire header."""
 
 MAX_TIMESTAMP = 253_402_214_400_000
-"""9999-12-31, where calendars end: later timestamps of records are set to this. [ms]"""
+"""9999-12-31, where calendars end: later timestamps are set to this. [ms]"""
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)
-class WholeRecord:
+class Packet:
     """A Kafka record, byte for byte.
 
     Attributes:
@@ -72,44 +72,44 @@ class WholeRecord:
         return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
-def record_of(message: Message) -> WholeRecord:
-    """Return *message* as a record."""
+def packet_of(message: Message) -> Packet:
+    """Return *message* as a packet."""
     pairs: Any = message.headers() or ()
     headers = [(name, text.encode() if isinstance(text, str) else text) for name, text in pairs]
     origin = str(message.topic()), message.partition() or 0, message.offset() or 0
     time = min(max(0, message.timestamp()[1]), MAX_TIMESTAMP)
-    return WholeRecord(*origin, time, message.key(), headers, message.value())
+    return Packet(*origin, time, message.key(), headers, message.value())
 
 
-def record_rows(records: Sequence[WholeRecord]) -> Any:
-    """Return *records* as rows of `RECORD_SCHEMA`."""
-    times = [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in records]
-    headers = [[{"name": name, "value": value} for name, value in one.headers] for one in records]
+def packet_rows(packets: Sequence[Packet]) -> Any:
+    """Return *packets* as rows of `PACKET_SCHEMA`."""
+    times = [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in packets]
+    headers = [[{"name": name, "value": value} for name, value in one.headers] for one in packets]
     columns = [
         [one.date() for one in times],
-        [one.partition for one in records],
-        [one.offset for one in records],
+        [one.partition for one in packets],
+        [one.offset for one in packets],
         times,
-        [one.schema_id for one in records],
-        [one.key for one in records],
+        [one.schema_id for one in packets],
+        [one.key for one in packets],
         headers,
-        [one.value for one in records],
+        [one.value for one in packets],
     ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, RECORD_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=RECORD_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=PACKET_SCHEMA)
 
 
-def records_in(topic: str, rows: Any) -> Iterator[WholeRecord]:
-    """Yield the records of *topic* that are in *rows* of `RECORD_SCHEMA`."""
+def packets_in(topic: str, rows: Any) -> Iterator[Packet]:
+    """Yield the packets of *topic* that are in *rows* of `PACKET_SCHEMA`."""
     for row in rows.to_pylist():
         headers = [(one["name"], one["value"]) for one in row["headers"] or ()]
         time_ms = round(row["timestamp"].timestamp() * 1000)
-        yield WholeRecord(topic, row["partition"], row["offset"], time_ms, row["key"], headers, row["value"])
+        yield Packet(topic, row["partition"], row["offset"], time_ms, row["key"], headers, row["value"])
 
 
-def next_offsets(records: Iterable[WholeRecord]) -> dict[TopicPartition, int]:
-    """Return the offset after the last of *records*, for each partition."""
+def next_offsets(packets: Iterable[Packet]) -> dict[TopicPartition, int]:
+    """Return the offset after the last of *packets*, for each partition."""
     found: dict[TopicPartition, int] = {}
-    for one in records:
+    for one in packets:
         found[one.source] = max(found.get(one.source, 0), one.offset + 1)
     return found
