@@ -108,7 +108,9 @@ def test_a_file_comes_as_it_is() -> None:
     kind, whole = "multipart/form-data; boundary=b", file.replace(b"--b", b"--c")
     form = asyncio.run(read_form(asked({"token": "t"}, fields + head + whole + b"\r\n--b--\r\n", kind)))
     assert (form["text"], form.file) == ("é\nx", ("a.fits", whole))
-    for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--"):
+    head = b"--b\r\nContent-Disposition: form-data; name="
+    long, deep = (fields + head + name + b"\r\n\r\n\r\n--b--" for name in (b"x" + b";a=b" * 999, b"(" * 5000))
+    for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--", long, deep):
         with pytest.raises(RefusedError):
             asyncio.run(read_form(asked({"token": "t"}, wrong, kind)))
 

@@ -45,6 +45,7 @@ STATUS: Mapping[type[Exception], int] = {
     FilterError: 422,
     NameError_: 422,
     KafkaException: 503,
+    UnicodeEncodeError: 422,  # half a character, as JSON can spell it
 }
 """HTTP status of each error that a handler may raise."""
 Handler = Callable[[Portal, Request], Awaitable[Response]]
@@ -69,7 +70,7 @@ FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}"
 
 def application(
     portal: Portal, counter: Counter, streams: LiveStreams, *, private: bool = False
-) -> Starlette:
+) -> "_SecurityHeaders":
     """Return the portal's application, whose responses *counter* counts by path and status.
 
     Its cookies are for TLS alone if *private*.
@@ -87,10 +88,9 @@ def application(
         for path, handler, methods in handlers
     ]
     routes.append(Mount("/static", StaticFiles(packages=[("nightwire.portal", "static")])))
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(_SecurityHeaders),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
             Middleware(
                 SessionMiddleware,
@@ -102,6 +102,7 @@ def application(
         ],
         exception_handlers={ClientDisconnect: hung_up, HTTPException: partial(_http_error, portal)},
     )
+    return _SecurityHeaders(app)  # around the answer to an error of ours, too
 
 
 class _SecurityHeaders:
