@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from nightwire.portal.account import Sessions, check_csrf_token, csrf_token, local_path, read_form
+from nightwire.portal.account import Sessions, check_csrf_token, csrf_token, forms, local_path, read_form
+from nightwire.portal.account.forms import MAX_FORM
 from nightwire.portal.account.sessions import IDLE_TIMEOUT, LIVE_LIST, MAX_LIFETIME
 from nightwire.schemas.serving import Login, RefusedError, Token
 
@@ -95,9 +96,18 @@ def test_a_form_is_read_as_a_browser_sends_it() -> None:
         "text": "one\ntwo é",
         "name": "",
     }
-    for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
+    for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * MAX_FORM):
         with pytest.raises(RefusedError):
             asyncio.run(read_form(asked({"token": "t"}, wrong)))
+
+
+def test_a_form_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "BODY_TIMEOUT", 0.01)
+    http = asked({"token": "t"})
+    http._receive = asyncio.Event().wait  # type: ignore[assignment]
+    with pytest.raises(RefusedError, match="did not come") as told:
+        asyncio.run(asyncio.wait_for(read_form(http), 60))
+    assert told.value.status == 408
 
 
 def test_a_file_comes_as_it_is() -> None:

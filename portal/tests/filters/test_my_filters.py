@@ -71,7 +71,9 @@ def test_a_wrong_password_is_told_and_after_ten_one_waits(site: Site) -> None:
         assert (wrong.status_code, "WWW-Authenticate" in wrong.headers) == (403, False)
         assert "is wrong, or has ended" in wrong.text
         for number in range(TRIES - 1):
+            assert http.get("/api/alerts", auth=("ann", PASSWORDS["ann"])).status_code == 200
             assert sign_in(http, f"nobody-{number}", "a guess").status_code == 403
+        assert http.get("/api/alerts", auth=("ann", PASSWORDS["ann"])).status_code == 429
         assert sign_in(http, "ann", PASSWORDS["ann"]).status_code == 429
         assert http.get("/api/filters", auth=("ann", "another guess")).status_code == 429
     site.served.portal.authorizer.tries.__init__()  # type: ignore[misc]  # the other tests do not wait

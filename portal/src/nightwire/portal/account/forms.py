@@ -1,7 +1,10 @@
 """Forms, and CSRF tokens against forged ones."""
 
+import asyncio
 import hmac
 import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from email import message_from_bytes, message_from_string
 from email.message import Message
 from urllib.parse import parse_qs
@@ -12,10 +15,12 @@ from nightwire.schemas.serving import RefusedError, body_of
 
 TOKEN, HEADER = "token", "X-CSRF-Token"
 """Name of the CSRF token in forms, and in requests of scripts."""
-MAX_FORM = 1 << 20
-"""Longest form. [byte]"""
-MAX_UPLOAD = 8 << 20
-"""Longest form with a file. [byte]"""
+MAX_FORM = 1 << 16
+"""Longest form of anybody's. [byte]"""
+MAX_JSON, MAX_UPLOAD = 1 << 20, 8 << 20
+"""Longest JSON, and longest form with a file: of owners. [byte]"""
+BODY_TIMEOUT = 120.0
+"""Longest time in which a form comes: one that never ends would hold its memory. [s]"""
 MAX_FIELDS = 50
 MAX_HEAD = 2000
 """Longest header of a part of a form. [byte]"""
@@ -45,23 +50,38 @@ def check_csrf_token(http: Request, given: str) -> None:
         raise RefusedError(403, "this form is too old, or not ours: load the page anew and send it again")
 
 
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Read a body within the block.
+
+    Raises:
+        RefusedError: 408: it takes longer than `BODY_TIMEOUT`.
+    """
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            yield
+    except TimeoutError as error:
+        raise RefusedError(408, f"what you send did not come within {BODY_TIMEOUT:g} s") from error
+
+
 async def read_form(http: Request, most: int = MAX_FORM) -> Form:
     """Return the form in a request, its CSRF token checked; lines end with ``\\n``.
 
     Args:
         http: The request.
-        most: Longest form with a file. [byte]
+        most: Longest form. [byte]
 
     Raises:
         RefusedError: It is too long, no form, or another site's.
     """
     kind = http.headers.get("Content-Type", "")
+    async with in_time():
+        body = await body_of(http, most)
     try:
         if kind.startswith("multipart/form-data"):
-            form = _multipart(kind, await body_of(http, most))
+            form = _multipart(kind, body)
         else:
-            text = (await body_of(http, MAX_FORM)).decode()
-            found = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+            found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
             form = Form({name: _lines(values[-1]) for name, values in found.items()})
     except (ValueError, LookupError) as error:
         raise RefusedError(400, "this is no form") from error
