@@ -45,7 +45,6 @@ STATUS: Mapping[type[Exception], int] = {
     FilterError: 422,
     NameError_: 422,
     KafkaException: 503,
-    UnicodeEncodeError: 422,  # half a character, as JSON can spell it
 }
 """HTTP status of each error that a handler may raise."""
 Handler = Callable[[Portal, Request], Awaitable[Response]]
@@ -140,6 +139,7 @@ async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Req
 
 def _refusal(portal: Portal, http: Request, status: int, why: str) -> Response:
     """Return a refusal: JSON of the API; else a page, or for 401 a redirect to the sign-in."""
+    why = why.encode(errors="replace").decode()  # JSON can spell half a character
     if http.url.path.startswith("/api/"):
         return refusal(status, why)
     if status == 401:
