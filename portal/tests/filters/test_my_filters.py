@@ -207,8 +207,8 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
         assert http.post("/api/filters/try", json={**wish, "survey": "nothing"}).status_code == 422
         for odd in ({"language": ["sql"]}, {"radius": 10**400}):
             assert http.post("/api/filters/try", json={**wish, **odd}).status_code == 400
-        half = {"content": b'{"take_back": "\\ud800"}', "headers": {"Content-Type": "application/json"}}
-        assert http.post("/api/filters/of/by-api/comments", **half).status_code == 422  # of a character
+        half, kind = b'{"take_back": "\\ud800"}', {"Content-Type": "application/json"}  # of a character
+        assert http.post("/api/filters/of/by-api/comments", content=half, headers=kind).status_code == 422
         near = {**wish, "text": "snr > 1", "targets": "ra,dec\n10.75,-20.25\n", "last": 300}
         assert http.post("/api/filters/try", json=near).json()["passed"] == 1
 
