@@ -71,6 +71,17 @@ def test_positions_are_found_by_their_ucds_first(tmp_path: Path) -> None:
     assert [read(tmp_path / "t.vot")[0][name].to_pylist() for name in ("ra", "dec")] == [[10.0], [20.0]]
 
 
+def test_a_file_that_names_another_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"AB a secret")
+    fields = "".join(f'<FIELD name="{name}" datatype="unsignedByte"/>' for name in ("ra", "dec"))
+    stream = f'<DATA><BINARY><STREAM href="file://{tmp_path}/secret"/></BINARY></DATA>'
+    (tmp_path / "a.vot").write_text(
+        f"<VOTABLE><RESOURCE><TABLE>{fields}{stream}</TABLE></RESOURCE></VOTABLE>"
+    )
+    with pytest.raises(CatalogueError, match="lie elsewhere"):
+        read(tmp_path / "a.vot")
+
+
 @pytest.mark.parametrize("names", ["RAJ2000,DEJ2000", "_RA,_DEC", "RA_ICRS,DE_ICRS", "raMean,decMean"])
 def test_positions_are_found_by_their_usual_names(names: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"{names}\n-10,20\n")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from nightwire.portal.account import Sessions, check_csrf_token, csrf_token, local_path, read_form
+from nightwire.portal.account import Sessions, check_csrf_token, csrf_token, forms, local_path, read_form
+from nightwire.portal.account.forms import MAX_FORM
 from nightwire.portal.account.sessions import IDLE_TIMEOUT, LIVE_LIST, MAX_LIFETIME
 from nightwire.schemas.serving import Login, RefusedError, Token
 
@@ -95,9 +96,18 @@ def test_a_form_is_read_as_a_browser_sends_it() -> None:
         "text": "one\ntwo é",
         "name": "",
     }
-    for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * (1 << 20)):
+    for wrong in (b"token=t&" + b"a=1&" * 60, b"\xff", b"token=t&text=" + b"x" * MAX_FORM):
         with pytest.raises(RefusedError):
             asyncio.run(read_form(asked({"token": "t"}, wrong)))
+
+
+def test_a_form_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "BODY_TIMEOUT", 0.01)
+    http = asked({"token": "t"})
+    http._receive = asyncio.Event().wait  # type: ignore[assignment]
+    with pytest.raises(RefusedError, match="did not come") as told:
+        asyncio.run(asyncio.wait_for(read_form(http), 60))
+    assert told.value.status == 408
 
 
 def test_a_file_comes_as_it_is() -> None:
@@ -108,7 +118,9 @@ def test_a_file_comes_as_it_is() -> None:
     kind, whole = "multipart/form-data; boundary=b", file.replace(b"--b", b"--c")
     form = asyncio.run(read_form(asked({"token": "t"}, fields + head + whole + b"\r\n--b--\r\n", kind)))
     assert (form["text"], form.file) == ("é\nx", ("a.fits", whole))
-    for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--"):
+    head = b"--b\r\nContent-Disposition: form-data; name="
+    long, deep = (fields + head + name + b"\r\n\r\n\r\n--b--" for name in (b"x" + b";a=b" * 999, b"(" * 5000))
+    for wrong in (b"", fields[:-1] + b"\xff\r\n--b--", fields * 60 + b"--b--", long, deep):
         with pytest.raises(RefusedError):
             asyncio.run(read_form(asked({"token": "t"}, wrong, kind)))
 

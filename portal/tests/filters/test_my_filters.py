@@ -71,7 +71,9 @@ def test_a_wrong_password_is_told_and_after_ten_one_waits(site: Site) -> None:
         assert (wrong.status_code, "WWW-Authenticate" in wrong.headers) == (403, False)
         assert "is wrong, or has ended" in wrong.text
         for number in range(TRIES - 1):
+            assert http.get("/api/alerts", auth=("ann", PASSWORDS["ann"])).status_code == 200
             assert sign_in(http, f"nobody-{number}", "a guess").status_code == 403
+        assert http.get("/api/alerts", auth=("ann", PASSWORDS["ann"])).status_code == 429
         assert sign_in(http, "ann", PASSWORDS["ann"]).status_code == 429
         assert http.get("/api/filters", auth=("ann", "another guess")).status_code == 429
     site.served.portal.authorizer.tries.__init__()  # type: ignore[misc]  # the other tests do not wait
@@ -203,6 +205,10 @@ def test_the_api_does_what_the_pages_do(site: Site) -> None:
         assert http.post("/api/filters/try", json={**wish, "last": 10**6}).status_code == 400
         assert http.post("/api/filters/try", json={**wish, "cap": "many"}).status_code == 400
         assert http.post("/api/filters/try", json={**wish, "survey": "nothing"}).status_code == 422
+        for odd in ({"language": ["sql"]}, {"radius": 10**400}):
+            assert http.post("/api/filters/try", json={**wish, **odd}).status_code == 400
+        half, kind = b'{"take_back": "\\ud800"}', {"Content-Type": "application/json"}  # of a character
+        assert http.post("/api/filters/of/by-api/comments", content=half, headers=kind).status_code == 422
         near = {**wish, "text": "snr > 1", "targets": "ra,dec\n10.75,-20.25\n", "last": 300}
         assert http.post("/api/filters/try", json=near).json()["passed"] == 1
 

@@ -95,6 +95,8 @@ def test_clients_enter_as_the_owner_and_never_as_the_portal(monkeypatch: pytest.
     assert [ann.ask(speaker), speaker()] == ["ann", ""]
     assert principal("kafka:1") == "portal"
     assert Owner("ann", "kafka:1", {}).ask(identity, "kafka:1") == {}
+    with pytest.raises(RefusedError, match="has ended"):
+        Owner.of(Token("a.b.c", "ann", "nightwire", 1.0), access, "kafka:1")
     with pytest.raises(RefusedError, match="cannot tell owners apart"):
         Owner.of(Login("ann", ""), KafkaAccess({}), "kafka:1")  # its own name opens Kafka
 

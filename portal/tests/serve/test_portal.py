@@ -209,6 +209,7 @@ def test_the_sky_view_may_fetch_images_only_where_they_are_asked_for(http: httpx
         ("/?topic=requests.ann", 404, "no such stream"),
         ("/api/record/_schemas/0/0", 404, "no such stream"),
         ("/api/record/alerts.sim/0/99999999", 410, "99999999"),
+        (f"/api/record/alerts.sim/0/{'9' * 5000}", 404, "no such page"),
         ("/api/stamp/alerts.sim/0/0/nothing", 404, "no stamp"),
         ("/api/stamp/alerts.sim/0/0/science?stretch=x", 422, "asinh"),
         ("/api/alerts?most=x", 400, "number"),

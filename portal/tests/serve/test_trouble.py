@@ -173,6 +173,15 @@ def test_one_that_is_stuck_at_kafka_keeps_nobody_waiting(served: Served) -> None
             records._fetchers.put(one)
 
 
+def test_who_asks_for_what_is_not_there_keeps_nobody_waiting(served: Served) -> None:
+    records = served.portal.records
+    for absent, why in (((SIM, 0, 10**9), "offset"), ((SIM, 7, 0), "no such partition")):
+        with pytest.raises(MissingError, match=why):
+            records.alert(absent)
+        assert records.alert((SIM, 0, 1)).offset == 1
+    assert not records._unresponsive
+
+
 def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     first = served.portal.records.strip((SIM, 0, 2))
     monkeypatch.setattr(kept, "strip", lambda _stamps: 1 / 0)

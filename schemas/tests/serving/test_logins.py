@@ -40,6 +40,7 @@ def test_a_name_and_a_password_or_a_token() -> None:
         "Bearer a.b",
         bearer([1]),
         bearer({"exp": {}}),
+        bearer({"exp": 10**400}),
         "Digest x",
     ],
 )

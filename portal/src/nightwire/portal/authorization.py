@@ -107,6 +107,7 @@ class Authorizer:
         if login is None:
             raise RefusedError(401, CREDENTIALS_WANTED)
         asked = login, AclOperation.READ, list(topics)
+        self._is_of_session(http, login)  # what is held tells a guess right from wrong
         if (held := self.access.held(*asked)) is not None:  # most often, and then no thread is needed
             return held
         return await self._ask_kafka(http, login, self.access.allowed, *asked[1:])
@@ -122,14 +123,23 @@ class Authorizer:
             return login is not None
         return await self._ask_kafka(http, login, self.access.may, AclOperation.WRITE, topic)
 
-    async def _ask_kafka(
-        self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object
-    ) -> Answer:
-        """Return Kafka's answer to *login*; a wrong one is counted, or ends its session."""
+    def _is_of_session(self, http: Request, login: Login | Token) -> bool:
+        """Whether *login* is that of the request's session, else one that it shows itself.
+
+        Raises:
+            RefusedError: 429: it is not, and too many wrong ones came from this address.
+        """
         session = self.sessions.of(http)
         known = session is not None and session.login == login
         if not known:
             self.tries.check(address_of(http))
+        return known
+
+    async def _ask_kafka(
+        self, http: Request, login: Login | Token, ask: Callable[..., Answer], *asked: object
+    ) -> Answer:
+        """Return Kafka's answer to *login*; a wrong one is counted, or ends its session."""
+        known = self._is_of_session(http, login)
         try:
             return await answered(ask, login, *asked)
         except RefusedError as error:

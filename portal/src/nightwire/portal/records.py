@@ -7,7 +7,7 @@ from functools import partial
 from queue import Empty, LifoQueue
 from threading import Lock
 
-from confluent_kafka import Message
+from confluent_kafka import KafkaException, Message
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
@@ -93,6 +93,7 @@ class Records:
         for _ in range(CONNECTIONS):
             self._fetchers.put(RecordFetcher(where.kafka))
         self._unresponsive: dict[TopicPartition, float] = {}
+        self._partitions = set[TopicPartition]()
 
     def alert(self, record_id: RecordId) -> ReceivedAlert:
         """Return the alert in a record, from the archive where Kafka does not have it.
@@ -121,15 +122,33 @@ class Records:
         except Empty as error:
             raise MissingError("Kafka is slow, and others ask too") from error
         try:
+            self._require_partition(fetcher, partition)
             found = fetcher.fetch(partition, range(offset, offset + 1), TIMEOUT + now - time.monotonic())
         except MissingError:
-            self._unresponsive[partition] = time.monotonic() + RETRY_AFTER
+            if (ended := time.monotonic()) > now + 0.9 * TIMEOUT:  # else Kafka did answer
+                self._unresponsive[partition] = ended + RETRY_AFTER
             raise
         finally:
             self._fetchers.put(fetcher)
         if not found:
             raise MissingError("Kafka does not have it any more")
         return found[0]
+
+    def _require_partition(self, fetcher: RecordFetcher, partition: TopicPartition) -> None:
+        """Refuse partitions that Kafka does not have: a fetch would wait for one in vain.
+
+        Raises:
+            MissingError: There is no such partition, or Kafka does not answer.
+        """
+        if partition in self._partitions:
+            return
+        try:
+            topic = fetcher.list_topics(partition[0], TIMEOUT).topics[partition[0]]
+        except KafkaException as error:
+            raise MissingError(f"no answer: {error.args[0].str()}") from error
+        if partition[1] not in topic.partitions:
+            raise MissingError("there is no such partition")
+        self._partitions.add(partition)
 
     def _from_archive(self, record_id: RecordId, why: MissingError) -> Message:
         named = f"{record_id[0]}[{record_id[1]}]@{record_id[2]} cannot be had (any more): {why}"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.request import OpenerDirector, install_opener
 
 import numpy as np
 import pyarrow as pa
@@ -228,10 +229,18 @@ def _csv(path: Path, begin: bytes, texts: Sequence[str]) -> CatalogueFile:
     return CatalogueFile(names, path.stat().st_size * lines // len(begin), portions, first_line=2)
 
 
+class _Links(OpenerDirector):
+    """Opens none: what a VOTable's STREAM names may be any file, or host, that is ours to read."""
+
+    def open(self, fullurl: Any, *_args: Any, **_named: Any) -> Any:
+        raise CatalogueError(f"its rows lie elsewhere, at {str(fullurl)[:200]!r}: write them into the file")
+
+
 def _astropy(path: Path, form: str) -> CatalogueFile:
     from astropy import units as u
     from astropy.table import Table
 
+    install_opener(_Links())  # for good: other threads may be reading, too
     table = Table.read(path, format=form)
     flat = [name for name in table.colnames if table[name].ndim == 1]
 

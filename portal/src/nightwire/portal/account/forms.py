@@ -1,23 +1,29 @@
 """Forms, and CSRF tokens against forged ones."""
 
+import asyncio
 import hmac
 import secrets
-from email import message_from_bytes
-from email.policy import HTTP
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from email import message_from_bytes, message_from_string
+from email.message import Message
 from urllib.parse import parse_qs
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from nightwire.schemas.serving import RefusedError, body_of
 
 TOKEN, HEADER = "token", "X-CSRF-Token"
 """Name of the CSRF token in forms, and in requests of scripts."""
-MAX_FORM = 1 << 20
-"""Longest form. [byte]"""
-MAX_UPLOAD = 8 << 20
-"""Longest form with a file. [byte]"""
+MAX_FORM = 1 << 16
+"""Longest form of anybody's. [byte]"""
+MAX_JSON, MAX_UPLOAD = 1 << 20, 8 << 20
+"""Longest JSON, and longest form with a file: of owners. [byte]"""
+BODY_TIMEOUT = 120.0
+"""Longest time in which a form comes: one that never ends would hold its memory. [s]"""
 MAX_FIELDS = 50
+MAX_HEAD = 2000
+"""Longest header of a part of a form. [byte]"""
 
 
 class Form(dict[str, str]):
@@ -44,19 +50,38 @@ def check_csrf_token(http: Request, given: str) -> None:
         raise RefusedError(403, "this form is too old, or not ours: load the page anew and send it again")
 
 
-async def read_form(http: Request) -> Form:
+@asynccontextmanager
+async def in_time() -> AsyncIterator[None]:
+    """Read a body within the block.
+
+    Raises:
+        RefusedError: 408: it takes longer than `BODY_TIMEOUT`.
+    """
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT):
+            yield
+    except TimeoutError as error:
+        raise RefusedError(408, f"what you send did not come within {BODY_TIMEOUT:g} s") from error
+
+
+async def read_form(http: Request, most: int = MAX_FORM) -> Form:
     """Return the form in a request, its CSRF token checked; lines end with ``\\n``.
+
+    Args:
+        http: The request.
+        most: Longest form. [byte]
 
     Raises:
         RefusedError: It is too long, no form, or another site's.
     """
     kind = http.headers.get("Content-Type", "")
+    async with in_time():
+        body = await body_of(http, most)
     try:
         if kind.startswith("multipart/form-data"):
-            form = await run_in_threadpool(_multipart, kind, await body_of(http, MAX_UPLOAD))
+            form = _multipart(kind, body)
         else:
-            text = (await body_of(http, MAX_FORM)).decode()
-            found = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+            found = parse_qs(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
             form = Form({name: _lines(values[-1]) for name, values in found.items()})
     except (ValueError, LookupError) as error:
         raise RefusedError(400, "this is no form") from error
@@ -65,17 +90,19 @@ async def read_form(http: Request) -> Form:
 
 
 def _multipart(kind: str, body: bytes) -> Form:
-    """Parse a multipart form: MIME, as in e-mails."""
-    whole = message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body, policy=HTTP)
-    form, parts = Form(), list(whole.iter_parts())
-    if not whole.is_multipart() or len(parts) > MAX_FIELDS:
-        raise ValueError(len(parts))
+    """Parse a multipart form (RFC 7578); in linear time, for strangers send them."""
+    boundary = message_from_string(f"Content-Type: {kind}\n\n").get_boundary("")
+    _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary.encode(), MAX_FIELDS + 1)
+    if not boundary or not parts or not parts.pop().startswith(b"--"):
+        raise ValueError(kind)
+    form = Form()
     for part in parts:
-        name = part.get_param("name", header="Content-Disposition")
-        value = part.get_payload(decode=True)
-        if not isinstance(name, str) or not isinstance(value, bytes):
+        head, _, value = part.partition(b"\r\n\r\n")
+        header = message_from_bytes(head.strip()) if len(head) <= MAX_HEAD else Message()
+        name, file = header.get_param("name", header="Content-Disposition"), header.get_filename()
+        if not isinstance(name, str):
             raise ValueError(name)  # noqa: TRY004  (a form that is none, as all others)
-        if (file := part.get_filename()) is None:
+        if file is None:
             form[name] = _lines(value.decode())
         else:
             form.file = file, value

@@ -37,14 +37,17 @@ class Owner:
         """Return the owner with credentials *login* at the Kafka at *bootstrap*.
 
         Raises:
-            RefusedError: 403: that Kafka knows the portal alone, which lends nobody its own name.
+            RefusedError: 403: that Kafka knows the portal alone, which lends nobody its own name;
+                401: a token that has ended, after Kafka took it.
         """
         if not access.demanded:
             own = identity(bootstrap)
             if any(name.startswith(CREDENTIALS) for name in own):
                 raise RefusedError(403, "this portal cannot tell owners apart: give it a name and a password")
             return cls(login.name, bootstrap, own)
-        *_, client = access.clients(login)
+        if not (clients := [*access.clients(login)]):
+            raise RefusedError(401, "the token has ended")
+        client = clients[-1]
         texts = {name: value for name, value in client.items() if name != "oauth_cb"}
         shown = (login.text, login.expires, login.name) if isinstance(login, Token) else None
         return cls(login.name, texts.pop("bootstrap.servers", bootstrap), texts, shown)

@@ -69,7 +69,7 @@ FORMS = ("/night", "/sign-in", "/sign-out", "/filters/new", "/filters/of/{name}"
 
 def application(
     portal: Portal, counter: Counter, streams: LiveStreams, *, private: bool = False
-) -> Starlette:
+) -> "_SecurityHeaders":
     """Return the portal's application, whose responses *counter* counts by path and status.
 
     Its cookies are for TLS alone if *private*.
@@ -87,10 +87,9 @@ def application(
         for path, handler, methods in handlers
     ]
     routes.append(Mount("/static", StaticFiles(packages=[("nightwire.portal", "static")])))
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=[
-            Middleware(_SecurityHeaders),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
             Middleware(
                 SessionMiddleware,
@@ -102,6 +101,7 @@ def application(
         ],
         exception_handlers={ClientDisconnect: hung_up, HTTPException: partial(_http_error, portal)},
     )
+    return _SecurityHeaders(app)  # around the answer to an error of ours, too
 
 
 class _SecurityHeaders:
@@ -139,6 +139,7 @@ async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Req
 
 def _refusal(portal: Portal, http: Request, status: int, why: str) -> Response:
     """Return a refusal: JSON of the API; else a page, or for 401 a redirect to the sign-in."""
+    why = why.encode(errors="replace").decode()  # JSON can spell half a character
     if http.url.path.startswith("/api/"):
         return refusal(status, why)
     if status == 401:

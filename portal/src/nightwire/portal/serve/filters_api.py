@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from nightwire.filters.cli import CommentError, read_comments
 from nightwire.portal.account import check_csrf_token
-from nightwire.portal.account.forms import HEADER, MAX_FORM
+from nightwire.portal.account.forms import HEADER, MAX_JSON, in_time
 from nightwire.portal.filters import EngineAnswer, FilterDraft, queries
 from nightwire.portal.filters.completion import completions
 from nightwire.portal.serve.my_filters import draft_of, run_trial, whole_number
@@ -105,7 +105,8 @@ async def json_body(http: Request) -> dict[str, Any]:
         raise RefusedError(415, "send application/json")
     if login_of(http.headers.get("Authorization", "")) is None:
         check_csrf_token(http, http.headers.get(HEADER, ""))
-    return await object_of(http, MAX_FORM)
+    async with in_time():
+        return await object_of(http, MAX_JSON)
 
 
 def _answer(done: EngineAnswer) -> Response:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from nightwire.filters.cli import Comment, CommentError, read_comments
 from nightwire.filters.language import FilterError
 from nightwire.portal.account import Form, csrf_token, read_form
+from nightwire.portal.account.forms import MAX_UPLOAD
 from nightwire.portal.filters import FilterDraft, Owner, TrialReport, queries
 from nightwire.portal.model.formatting import path
 from nightwire.portal.serve.pages import render
@@ -102,7 +103,7 @@ async def editor(portal: Portal, http: Request) -> Response:
     topics = sorted(topic for topic in portal.topics() if topic.startswith("alerts."))
     values["surveys"] = [topic.removeprefix("alerts.") for topic in topics]
     if http.method == "POST":
-        form = await read_form(http)
+        form = await read_form(http, MAX_UPLOAD)
         values["asked"] = asked = dict.fromkeys(FIELDS, "") | form
         status, found = await _try_or_submit(portal, owner, {**asked, "targets": form.file})
         values |= found
@@ -142,14 +143,14 @@ def draft_of(asked: Mapping[str, Any]) -> FilterDraft:
     texts = {name: asked.get(name) or "" for name in TEXTS}
     lists: dict[str, Any] = {name: _names(asked.get(name)) for name in LISTS}
     file, targets = asked.get("targets") or ("", b"")
-    if language not in INITIAL_TEXTS or choice not in ("first", "best"):
+    if str(language) not in INITIAL_TEXTS or choice not in ("first", "best"):
         raise RefusedError(400, "language is python or sql, choice is first or best")
     if not all(isinstance(text, str) for text in texts.values()):
         raise RefusedError(400, f"{', '.join(TEXTS)} are texts")
     texts["behind"] = texts["behind"] or "newest"
     try:
         radius = float(asked.get("radius") or 2.0)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise RefusedError(400, f"radius={str(asked['radius'])[:20]!r} is no number [arcsec]") from error
     return FilterDraft(
         language, cap=whole_number(asked.get("cap"), CAP), choice=choice, lite=bool(asked.get("lite")),

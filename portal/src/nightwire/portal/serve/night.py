@@ -70,6 +70,7 @@ async def of_night(portal: Portal, http: Request) -> Response:
 
 async def replay_letter(portal: Portal, http: Request) -> Response:
     """Replay a dead letter, or all of its reason."""
+    await portal.authorizer.authenticated(http)  # before a megabyte of a stranger's is read
     body = await json_body(http)
     done = await _replay(portal, http, http.path_params["number"], body.get("alike") is True)
     return JSONResponse(asdict(done), 422 if done.refused and not done.replayed else 200)

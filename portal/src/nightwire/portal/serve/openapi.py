@@ -3,6 +3,8 @@
 import re
 from typing import Any, NamedTuple
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
+
 from nightwire.core import __version__
 
 TOPICS = ("topic", "survey")
@@ -25,6 +27,15 @@ PARAMETERS = {
     "version": "Of a filter: the newest that was live, unless it says another.",
 }
 """Description of each query parameter."""
+
+
+class _Number(IntegerConvertor):
+    """A number of 64 bits: Python refuses one of thousands of digits."""
+
+    regex = "[0-9]{1,18}"
+
+
+register_url_convertor("number", _Number())
 
 
 class Endpoint(NamedTuple):
@@ -51,7 +62,7 @@ class Endpoint(NamedTuple):
 
 NAME = "{survey}/{name:path}"
 OWN_FILTER = "/api/filters/of/{name}"
-RECORD = "{topic}/{partition:int}/{offset:int}"
+RECORD = "{topic}/{partition:number}/{offset:number}"
 FILES = ("text/csv", "application/fits", "application/x-votable+xml", "application/vnd.apache.parquet")
 ENDPOINTS = (
     Endpoint("/api/alerts", "alerts", "Recent alerts, newest first.", query=(*TOPICS, "most", "before")),
@@ -77,7 +88,7 @@ ENDPOINTS = (
     ),
     Endpoint("/api/night", "of_night", "Accounts, filters, dead letters, streams, gateways."),
     Endpoint(
-        "/api/dead-letters/{number:int}/replay", "replay_letter",
+        "/api/dead-letters/{number:number}/replay", "replay_letter",
         "What was replayed, and what was refused by name; alike: all of its reason near it.",
         method="post", body=("alike",),
     ),

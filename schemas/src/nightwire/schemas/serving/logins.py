@@ -50,7 +50,7 @@ def login_of(authorization: str) -> Login | Token | None:
                 return Login(name, password) if colon and name and "\0" not in name + password else None
             case "bearer":
                 return _token(said.strip())
-    except (binascii.Error, ValueError, TypeError, RecursionError):
+    except (binascii.Error, ValueError, TypeError, OverflowError, RecursionError):
         return None
     return None
 
