@@ -123,7 +123,7 @@ ORDER = {
     ],
     "portal": [
         "account crossmatch model pictures",
-        "archive authorization filters skymaps",
+        "archive_client authorization filters skymaps",
         "pipeline_status records",
         "exports follower",
         "serve",

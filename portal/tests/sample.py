@@ -20,8 +20,9 @@ from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.core.stack import free_port
-from nightwire.portal.archive import Archive
-from nightwire.portal.authorization import Authorizer, RateLimiter
+from nightwire.portal.account import RateLimiter
+from nightwire.portal.archive_client import Archive
+from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
 from nightwire.portal.model import RecentAlerts

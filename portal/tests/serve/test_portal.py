@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from nightwire.core.kafka import Writer, producer
-from nightwire.portal.authorization import RateLimiter
+from nightwire.portal.account import RateLimiter
 from nightwire.portal.model.formatting import python_lines
 from nightwire.portal.serve.app import FORMS, PAGES
 from nightwire.portal.serve.openapi import ENDPOINTS

@@ -14,7 +14,8 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import Endpoints
 from nightwire.portal import follower as follower_module
 from nightwire.portal import records as kept
-from nightwire.portal.authorization import Authorizer, address_of
+from nightwire.portal.account import address_of
+from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower
 from nightwire.portal.model import RecentAlerts, Row

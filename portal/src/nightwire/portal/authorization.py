@@ -1,7 +1,5 @@
-"""Authentication and authorization of requests, by Kafka's own answer; the rate limiter."""
+"""Authentication and authorization of requests, by Kafka's own answer."""
 
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -10,7 +8,7 @@ from typing import TypeVar
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.requests import Request
 
-from nightwire.portal.account import Sessions
+from nightwire.portal.account import Sessions, address_of
 from nightwire.schemas.serving import (
     KafkaAccess,
     Login,
@@ -19,15 +17,12 @@ from nightwire.schemas.serving import (
     Tries,
     answered,
     login_of,
-    source_of,
 )
 from nightwire.schemas.topics import VOEVENTS
 
 Answer = TypeVar("Answer")
 CREDENTIALS_WANTED = "show a name and a password (basic authentication), or a token; or sign in"
 LOOPBACK = ("127.0.0.1", "::1")
-MAX_SOURCES = 10_000
-"""Most clients whose rates are remembered."""
 
 
 @dataclass(frozen=True)
@@ -148,39 +143,3 @@ class Authorizer:
             elif error.status == HTTPStatus.UNAUTHORIZED:
                 self.tries.wrong(address_of(http))
             raise
-
-
-def address_of(http: Request) -> str:
-    """Return the client's IP address; empty where none is known."""
-    return http.client.host if http.client else ""
-
-
-@dataclass
-class RateLimiter:
-    """A token bucket for each `source_of`; a page with a hundred stamps fits in at once.
-
-    Attributes:
-        rate: Requests of one client, on the average. [1/s]
-        burst: Its requests at once.
-        clock: Gives the time. [s, any steady clock]
-    """
-
-    rate: float = 60.0
-    burst: float = 600.0
-    clock: Callable[[], float] = time.monotonic
-    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
-
-    def check(self, http: Request) -> None:
-        """Take a token from the client's bucket.
-
-        Raises:
-            RefusedError: 429: it is empty.
-        """
-        source, now = source_of(address_of(http)), self.clock()
-        left, since = self._left.pop(source, (self.burst, now))
-        left = min(self.burst, left + (now - since) * self.rate)
-        self._left[source] = max(0.0, left - 1), now
-        if len(self._left) > MAX_SOURCES:
-            self._left.popitem(last=False)
-        if left < 1:
-            raise RefusedError(429, "too many requests from this address; wait a few seconds")

@@ -13,7 +13,7 @@ from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
 from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, cluster_id
 from nightwire.core.runtime import Endpoints
-from nightwire.portal.archive import Archive, ArchiveUnavailableError
+from nightwire.portal.archive_client import Archive, ArchiveUnavailableError
 from nightwire.portal.model import RecordId
 from nightwire.portal.pictures import strip
 from nightwire.schemas import AlertDecoder, SchemaRegistry

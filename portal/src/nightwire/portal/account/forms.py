@@ -1,8 +1,6 @@
-"""Forms, and CSRF tokens against forged ones."""
+"""Forms: their fields, and a file."""
 
 import asyncio
-import hmac
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email import message_from_bytes, message_from_string
@@ -11,10 +9,9 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
+from nightwire.portal.account.csrf import CSRF_FIELD, check_csrf_token
 from nightwire.schemas.serving import RefusedError, body_of
 
-TOKEN, HEADER = "token", "X-CSRF-Token"
-"""Name of the CSRF token in forms, and in requests of scripts."""
 MAX_FORM = 1 << 16
 """Longest form of anybody's. [byte]"""
 MAX_JSON, MAX_UPLOAD = 1 << 20, 8 << 20
@@ -30,24 +27,6 @@ class Form(dict[str, str]):
     """The fields of a form, and the name and bytes of its file, if any."""
 
     file: tuple[str, bytes] = "", b""
-
-
-def csrf_token(http: Request) -> str:
-    """Return the CSRF token that forms and scripts of this browser must send."""
-    if TOKEN not in http.session:
-        http.session[TOKEN] = secrets.token_urlsafe(32)
-    return str(http.session[TOKEN])
-
-
-def check_csrf_token(http: Request, given: str) -> None:
-    """Refuse requests whose token is not the browser's.
-
-    Raises:
-        RefusedError: 403: another site sent it, or the session has ended.
-    """
-    wanted = http.session.get(TOKEN, "")
-    if not wanted or not hmac.compare_digest(wanted.encode(), given.encode(errors="replace")):
-        raise RefusedError(403, "this form is too old, or not ours: load the page anew and send it again")
 
 
 @asynccontextmanager
@@ -85,7 +64,7 @@ async def read_form(http: Request, most: int = MAX_FORM) -> Form:
             form = Form({name: _lines(values[-1]) for name, values in found.items()})
     except (ValueError, LookupError) as error:
         raise RefusedError(400, "this is no form") from error
-    check_csrf_token(http, form.get(TOKEN, ""))
+    check_csrf_token(http, form.get(CSRF_FIELD, ""))
     return form
 
 

@@ -4,7 +4,7 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from nightwire.portal.pictures.sky import Orientation, orientation
+from nightwire.portal.pictures.orientation import Orientation, orientation
 from nightwire.portal.pictures.stamps import bar_length
 from nightwire.schemas import Stamp
 from nightwire.schemas.stamps import scale

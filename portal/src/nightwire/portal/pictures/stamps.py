@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from nightwire.portal.pictures.sky import Orientation, orientation
+from nightwire.portal.pictures.orientation import Orientation, orientation
 from nightwire.schemas import Stamp, StampError
 from nightwire.schemas.stamps import STRETCHES, scale
 

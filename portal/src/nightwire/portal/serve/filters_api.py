@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nightwire.filters.cli import CommentError, read_comments
-from nightwire.portal.account import check_csrf_token
-from nightwire.portal.account.forms import HEADER, MAX_JSON, in_time
+from nightwire.portal.account import CSRF_HEADER, check_csrf_token
+from nightwire.portal.account.forms import MAX_JSON, in_time
 from nightwire.portal.filters import EngineAnswer, FilterDraft, queries
 from nightwire.portal.filters.completion import completions
 from nightwire.portal.serve.my_filters import draft_of, run_trial, whole_number
@@ -104,7 +104,7 @@ async def json_body(http: Request) -> dict[str, Any]:
     if http.headers.get("Content-Type", "").partition(";")[0].strip() != "application/json":
         raise RefusedError(415, "send application/json")
     if login_of(http.headers.get("Authorization", "")) is None:
-        check_csrf_token(http, http.headers.get(HEADER, ""))
+        check_csrf_token(http, http.headers.get(CSRF_HEADER, ""))
     async with in_time():
         return await object_of(http, MAX_JSON)
 

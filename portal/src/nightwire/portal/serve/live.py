@@ -16,8 +16,8 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
+from nightwire.portal.account import address_of
 from nightwire.portal.account.sessions import LIVE_LIST
-from nightwire.portal.authorization import address_of
 from nightwire.portal.model import Row
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve.portal import Portal, chosen_topics, number_param

@@ -12,8 +12,9 @@ from starlette.responses import Response
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.core.catalogues import CatalogueStore
-from nightwire.portal.archive import ArchiveUnavailableError
-from nightwire.portal.authorization import Authorizer, RateLimiter
+from nightwire.portal.account import RateLimiter
+from nightwire.portal.archive_client import ArchiveUnavailableError
+from nightwire.portal.authorization import Authorizer
 from nightwire.portal.crossmatch import crossmatch
 from nightwire.portal.filters import FilterActions, Owner
 from nightwire.portal.model import VOEVENT, CurvePoint, RecentAlerts, RecordId, Row, curve_of, parse_query

@@ -17,7 +17,7 @@ from nightwire.core.kafka import identity
 from nightwire.core.presence import HttpService, registered, request_counter
 from nightwire.core.runtime import site_name, tune_garbage_collector
 from nightwire.filters.sandbox import Strength
-from nightwire.portal.archive import Archive
+from nightwire.portal.archive_client import Archive
 from nightwire.portal.authorization import Authorizer
 from nightwire.portal.filters import FilterActions
 from nightwire.portal.follower import Follower

@@ -1,0 +1,49 @@
+"""The limit of each client's requests."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from starlette.requests import Request
+
+from nightwire.schemas.serving import RefusedError, source_of
+
+MAX_SOURCES = 10_000
+"""Most clients whose rates are remembered."""
+
+
+def address_of(http: Request) -> str:
+    """Return the client's IP address; empty where none is known."""
+    return http.client.host if http.client else ""
+
+
+@dataclass
+class RateLimiter:
+    """A token bucket for each `source_of`; a page with a hundred stamps fits in at once.
+
+    Attributes:
+        rate: Requests of one client, on the average. [1/s]
+        burst: Its requests at once.
+        clock: Gives the time. [s, any steady clock]
+    """
+
+    rate: float = 60.0
+    burst: float = 600.0
+    clock: Callable[[], float] = time.monotonic
+    _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
+
+    def check(self, http: Request) -> None:
+        """Take a token from the client's bucket.
+
+        Raises:
+            RefusedError: 429: it is empty.
+        """
+        source, now = source_of(address_of(http)), self.clock()
+        left, since = self._left.pop(source, (self.burst, now))
+        left = min(self.burst, left + (now - since) * self.rate)
+        self._left[source] = max(0.0, left - 1), now
+        if len(self._left) > MAX_SOURCES:
+            self._left.popitem(last=False)
+        if left < 1:
+            raise RefusedError(429, "too many requests from this address; wait a few seconds")
