@@ -1,5 +1,6 @@
 """The experiments: a table of transfers, each beside its baseline.  Pure."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from nightwire.benchmarks.workers.alerts.feed import COMPRESSION
@@ -120,95 +121,78 @@ def _volume(most: int) -> Group:
     )
 
 
+def _scaled(
+    visit: Transfer,
+    counts: Iterable[int],
+    shown: int,
+    words: tuple[str, str, str],
+    of: Callable[[int], Transfer],
+    more: int = 0,
+) -> Iterator[Point]:
+    """Yield a point for each of *counts*; the one that is *shown* is quick, and opens the report.
+
+    Args:
+        visit: What each is measured beside.
+        counts: Numbers of what grows.
+        shown: One of them.
+        words: Label, title and line, with a place for the count.
+        of: Returns the transfer.
+        more: By what the place on the axis exceeds the count.
+    """
+    label, title, line = words
+    for count in counts:
+        yield Point(
+            label.format(count),
+            title.format(count),
+            of(count),
+            visit,
+            line=line,
+            at=count + more,
+            baseline_at=1,
+            quick=count == shown,
+            headline=count == shown,
+        )
+
+
 def _consumers(visit: Transfer) -> Group:
-    decoding = [
-        Point(
-            f"{count}_decoding",
-            f"{count} consumers that decode everything",
-            replace(visit, consumers=(DICTS,) * count),
-            visit,
-            line="all decode everything",
-            at=count,
-            baseline_at=1,
-            quick=count == 5,
-            headline=count == 5,
-        )
-        for count in range(2, 6)
-    ]
-    asking = [
-        Point(
-            f"{count}_asking",
-            f"one that decodes everything, {count} that ask for the latest offset",
-            replace(visit, consumers=(DICTS,) + (LATEST,) * count),
-            visit,
-            line="one decodes, the others ask for the latest offset",
-            at=1 + count,
-            baseline_at=1,
-            quick=count == 5,
-            headline=count == 5,
-        )
-        for count in range(1, 6)
-    ]
+    def asking(count: int) -> Transfer:
+        return replace(visit, consumers=(DICTS,) + (LATEST,) * count)
+
+    all_decode = ("{}_decoding", "{} consumers that decode everything", "all decode everything")
+    one_decodes = (
+        "{}_asking",
+        "one that decodes everything, {} that ask for the latest offset",
+        "one decodes, the others ask for the latest offset",
+    )
+    points = (
+        *_scaled(visit, range(2, 6), 5, all_decode, lambda n: replace(visit, consumers=(DICTS,) * n)),
+        *_scaled(visit, range(1, 6), 5, one_decodes, asking, more=1),
+    )
     return Group(
         "consumers",
         "Scaling consumers",
         "one consumer that decodes everything",
         ("seconds", "consumer_cpu_ms"),
-        (*decoding, *asking),
+        points,
         axis="consumers",
         headlines=2,
     )
 
 
 def _producers(visit: Transfer) -> Group:
-    points = [
-        Point(
-            f"{count}",
-            f"{count} producers",
-            replace(visit, producers=count),
-            visit,
-            line="nightwire",
-            at=count,
-            baseline_at=1,
-            quick=count == 4,
-            headline=count == 4,
-        )
-        for count in (2, 4, 8)
-    ]
+    words = ("{}", "{} producers", "nightwire")
+    points = (*_scaled(visit, (2, 4, 8), 4, words, lambda n: replace(visit, producers=n)),)
+    quantities = ("alerts_per_second", "transit_seconds")
     return Group(
-        "producers",
-        "Scaling producers",
-        "one producer",
-        ("alerts_per_second", "transit_seconds"),
-        tuple(points),
-        axis="producers",
-        wide=True,
+        "producers", "Scaling producers", "one producer", quantities, points, axis="producers", wide=True
     )
 
 
 def _partitions(visit: Transfer) -> Group:
-    points = [
-        Point(
-            f"{count}",
-            f"{count} partitions",
-            replace(visit, partitions=count),
-            replace(visit, partitions=1),
-            line="nightwire",
-            at=count,
-            baseline_at=1,
-            quick=count == 16,
-            headline=count == 16,
-        )
-        for count in (2, 4, 8, 16)
-    ]
-    return Group(
-        "partitions",
-        "Scaling partitions",
-        "one partition",
-        ("alerts_per_second", "transit_seconds"),
-        tuple(points),
-        axis="partitions",
-    )
+    words, one = ("{}", "{} partitions", "nightwire"), replace(visit, partitions=1)
+    points = (*_scaled(one, (2, 4, 8, 16), 16, words, lambda n: replace(visit, partitions=n)),)
+    quantities = ("alerts_per_second", "transit_seconds")
+    return Group("partitions", "Scaling partitions", "one partition", quantities, points, axis="partitions")
 
 
 def _flushing(visit: Transfer) -> Group:
