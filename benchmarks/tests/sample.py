@@ -1,7 +1,9 @@
 """A scenario of no work, and its result, for tests."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.resources import files
 from typing import Any
 
 from nightwire.benchmarks import (
@@ -119,3 +121,10 @@ def sample_result(**changes: Any) -> dict[str, Any]:
         scenario.outcome(taken),
         Provenance(MACHINE, VERSIONS, [BEGAN.isoformat()], BEGAN),
     )
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of result files."""
+    text = files("nightwire.benchmarks.harness").joinpath("result.schema.json").read_text(encoding="utf-8")
+    parsed: dict[str, Any] = json.loads(text)
+    return parsed

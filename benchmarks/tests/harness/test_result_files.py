@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from benchmarks.tests.sample import SampleScenario, Steps, sample_result
+from benchmarks.tests.sample import SampleScenario, Steps, sample_result, schema
 from nightwire.benchmarks import Figures, Kind, RunError
 from nightwire.benchmarks.harness.options import RunOptions, size_of
 from nightwire.benchmarks.harness.result_files import (
@@ -18,7 +18,6 @@ from nightwire.benchmarks.harness.result_files import (
     latest,
     read_result,
     results_folder,
-    schema,
     write_result,
 )
 from nightwire.benchmarks.harness.run import run

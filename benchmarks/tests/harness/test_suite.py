@@ -11,12 +11,11 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.tests.sample import Pairwise, SampleScenario, Steps
+from benchmarks.tests.sample import Pairwise, SampleScenario, Steps, schema
 from nightwire.benchmarks import Context, Experiment, Figures, Kind, Needs, Size
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.processes import nightwire
 from nightwire.benchmarks.harness.options import SMOKE, RunOptions, declared_size, size_of
-from nightwire.benchmarks.harness.result_files import schema
 from nightwire.benchmarks.harness.run import first_of_each, run
 from nightwire.benchmarks.harness.suite import (
     ResultTarget,

@@ -12,11 +12,11 @@ import jsonschema
 import psutil
 import pytest
 
-from benchmarks.tests.sample import SampleScenario, Steps, sample_result, samples
+from benchmarks.tests.sample import SampleScenario, Steps, sample_result, samples, schema
 from nightwire.benchmarks import Figures, Kind
 from nightwire.benchmarks.environment.processes import Child
 from nightwire.benchmarks.harness.options import RunOptions
-from nightwire.benchmarks.harness.result_files import LARGEST, read_result, schema, write_result
+from nightwire.benchmarks.harness.result_files import LARGEST, read_result, write_result
 from nightwire.benchmarks.harness.run import run
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 from nightwire.benchmarks.resources.process_stats import (

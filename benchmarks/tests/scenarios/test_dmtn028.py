@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.tests.sample import schema
 from nightwire.benchmarks import Context, Kind, Sample, Size
 from nightwire.benchmarks.commands import bench
 from nightwire.benchmarks.environment.alert_pool import Alert, load_pool, make_pool, save_pool
-from nightwire.benchmarks.harness.result_files import schema
 from nightwire.benchmarks.model.sample import TcpTraffic
 from nightwire.benchmarks.scenarios.dmtn028.experiments import VOLUMES, Group, Point, groups
 from nightwire.benchmarks.scenarios.dmtn028.quantities import QUANTITIES

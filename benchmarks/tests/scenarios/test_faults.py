@@ -18,7 +18,6 @@ from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing
 from nightwire.benchmarks.scenarios.faults.recovery import (
     NAMED,
     check,
-    delays,
     firsts,
     longest_gap,
     recovery,
@@ -108,7 +107,6 @@ def test_many_losses_are_counted() -> None:
 def test_what_came_twice_is_counted_and_its_first_time_holds() -> None:
     arrivals = [("a", 3.0), ("b", 1.0), ("a", 2.0), ("a", 5.0)]
     assert (firsts(arrivals), twice(arrivals)) == ({"a": 2.0, "b": 1.0}, 2)
-    assert delays({"b": 0.5, "a": 0.0}, firsts(arrivals)) == {"a": 2.0, "b": 0.5}
 
 
 def test_accounts_tell_how_far_a_stage_is_and_what_went_to_the_owner() -> None:

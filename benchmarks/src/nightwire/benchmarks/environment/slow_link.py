@@ -21,11 +21,10 @@ class SlowLink:
 
     Attributes:
         port: Where it listens.
-        carried: Bytes of answers.
     """
 
     def __init__(self, port: int, rate: float) -> None:
-        self._to, self.rate, self.carried = port, rate, 0
+        self._to, self.rate = port, rate
         self._free, self._lock = time.monotonic(), threading.Lock()
         self._door = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._door.getsockname()[1]
@@ -68,7 +67,6 @@ class SlowLink:
         with self._lock:
             now = time.monotonic()
             self._free = max(now - 0.01, self._free) + size / self.rate
-            self.carried += size
             wait = self._free - now
         if wait > 0:
             time.sleep(wait)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -97,13 +96,6 @@ Result = dict[str, Any]
 
 class ResultError(Exception):
     """A result cannot be written or read; the message names the file."""
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of result files."""
-    text = (files("nightwire.benchmarks.harness") / "result.schema.json").read_text(encoding="utf-8")
-    parsed: dict[str, Any] = json.loads(text)
-    return parsed
 
 
 @dataclass(frozen=True)

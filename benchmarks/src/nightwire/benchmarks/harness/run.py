@@ -1,6 +1,5 @@
 """Run one scenario: check resources, run experiments in pairs, make a result, end processes."""
 
-import logging
 import signal
 import tempfile
 import time
@@ -27,8 +26,6 @@ from nightwire.benchmarks.resources.recording import Recording
 from nightwire.benchmarks.resources.time_series import Recorded
 from nightwire.core.cli import Meter, progress
 from nightwire.core.stack import BrokerError, JarError
-
-log = logging.getLogger("nightwire.bench")
 
 FAILURES = (RunError, ChildError, BrokerError, JarError)
 """What ends an experiment, and no other."""

@@ -14,7 +14,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from nightwire.benchmarks.model.sample import Kind
+from nightwire.benchmarks.harness.result_files import samples_of
+from nightwire.benchmarks.model.sample import figure_pairs
 from nightwire.benchmarks.model.statistics import ratios
 from nightwire.benchmarks.report.content.formatting import Entry, Result, advantage
 from nightwire.benchmarks.report.content.publications import Published
@@ -49,9 +50,7 @@ def time_plots(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _plot(lines: dict[str, list[tuple[float, float]]], y: str) -> str:
-    with styled():
-        figure = Figure(figsize=(WIDTH, 2.4 + 0.17 * -(-len(lines) // 2)), layout="constrained")
-        axes = figure.subplots()
+    with _drawing(2.4 + 0.17 * -(-len(lines) // 2)) as (figure, axes):
         for place, (role, points) in enumerate(lines.items()):
             style = DASHES[place % len(DASHES)]
             axes.plot(*zip(*points, strict=True), style, color=COLOURS[place], linewidth=1.1, label=role)
@@ -75,12 +74,10 @@ def published_plot(entry: Published, lines: tuple[PlotLine, ...]) -> str | None:
     """
     if not entry.x or not lines:
         return None
-    with styled():
-        figure = Figure(figsize=(WIDTH, HEIGHT + PER_NAME * len(lines)), layout="constrained")
-        axes = figure.subplots()
+    with _drawing(HEIGHT + PER_NAME * len(lines)) as (figure, axes):
         for one in lines:
             axes.plot(one.line.x, one.line.y, label=one.line.name, **_look(one))
-        _scale(axes, entry)
+        _scale(axes, (entry.x, entry.y), log_x=entry.log_x, log_y=entry.log_y)
         figure.legend(loc="outside lower left", fontsize=9.2, ncols=1)
         return svg(figure, f"{entry.number}: {entry.title}")
 
@@ -97,14 +94,14 @@ def _look(one: PlotLine) -> dict[str, Any]:
     return {"color": colour, "marker": ".", "markersize": 8, "linewidth": 1.8, "zorder": 4}
 
 
-def _scale(axes: Axes, entry: Published) -> None:
-    axes.set_xlabel(entry.x)
-    axes.set_ylabel(entry.y)
-    axes.set_xscale("log" if entry.log_x else "linear")
-    axes.set_yscale("log" if entry.log_y else "linear")
-    if not entry.log_y:
+def _scale(axes: Axes, names: tuple[str, str], *, log_x: bool, log_y: bool) -> None:
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    axes.set_xscale("log" if log_x else "linear")
+    axes.set_yscale("log" if log_y else "linear")
+    if not log_y and axes.dataLim.ymax > 0:
         axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
-    for axis, log in ((axes.xaxis, entry.log_x), (axes.yaxis, entry.log_y)):
+    for axis, log in ((axes.xaxis, log_x), (axes.yaxis, log_y)):
         if log:
             decades(axis)
 
@@ -136,10 +133,11 @@ DASHES = ("-", "--", "-.", ":")
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Draw in the report's style."""
+def _drawing(height: float) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure of that height [in] and its axes, in the report's style."""
     with mpl.rc_context(cast("Any", STYLE)):
-        yield
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        yield figure, figure.subplots()
 
 
 def decades(axis: Axis) -> None:
@@ -182,9 +180,7 @@ def ratios_plot(result: Result) -> str | None:
         entries = [entry for entry in entries if entry["headline"]]
     if not entries:
         return None
-    with styled():
-        figure = Figure(figsize=(WIDTH, 0.9 + 0.42 * len(entries)), layout="constrained")
-        axes = figure.subplots()
+    with _drawing(0.9 + 0.42 * len(entries)) as (figure, axes):
         for row, entry in enumerate(reversed(entries)):
             dots = [advantage(one, entry["better"]) for one in pair_ratios(result, entry) if one]
             axes.scatter(dots, [row] * len(dots), s=14, color=COLOURS[0], alpha=0.45, linewidths=0)
@@ -205,18 +201,12 @@ def ratios_plot(result: Result) -> str | None:
 def pair_ratios(result: Result, entry: Entry) -> list[float]:
     """Return the ratio of each pair; for a share, those of the rates it is made of."""
     name = entry.get("share_of") or entry["name"]
-    found: dict[Kind, dict[int, float]] = {kind: {} for kind in Kind}
-    for sample in result["samples"]:
-        if name in sample["figures"]:
-            found[Kind(sample["kind"])][sample["pair"]] = sample["figures"][name]
-    return ratios(found[Kind.SUBJECT], found[Kind.BASELINE])
+    return ratios(*figure_pairs(samples_of(result), name))
 
 
 def series_plot(series: dict[str, Any]) -> str:
     """Draw one of a result's series."""
-    with styled():
-        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
-        axes = figure.subplots()
+    with _drawing(3.4) as (figure, axes):
         for number, line in enumerate(series["lines"]):
             style = DASHES[number % len(DASHES)]
             marker = MARKERS[number % len(MARKERS)] if len(line["x"]) <= FEW else ""
@@ -224,15 +214,7 @@ def series_plot(series: dict[str, Any]) -> str:
             axes.plot(
                 line["x"], line["y"], style, color=colour, marker=marker, markersize=5, label=line["name"]
             )
-        axes.set_xlabel(series["x"])
-        axes.set_ylabel(series["y"])
-        axes.set_xscale("log" if series["log_x"] else "linear")
-        axes.set_yscale("log" if series["log_y"] else "linear")
-        if not series["log_y"] and axes.dataLim.ymax > 0:
-            axes.set_ylim(0, 1.08 * axes.dataLim.ymax)
-        for axis, log in ((axes.xaxis, series["log_x"]), (axes.yaxis, series["log_y"])):
-            if log:
-                decades(axis)
+        _scale(axes, (series["x"], series["y"]), log_x=series["log_x"], log_y=series["log_y"])
         if series["lines"]:
             figure.legend(loc="outside lower center", fontsize=8, ncols=1)
         return svg(figure, series["title"])
@@ -267,11 +249,7 @@ def cpu_plot(result: Result) -> str | None:
     most = max(row[2] for row in found)
     names = sorted({row[1] for row in found if row[2] > SMALL * most})
     used = {(row[0], row[1]): row[2] for row in found}
-    with styled():
-        figure = Figure(
-            figsize=(WIDTH, 1.5 + 0.45 * len(experiments) + 0.17 * len(names)), layout="constrained"
-        )
-        axes = figure.subplots()
+    with _drawing(1.5 + 0.45 * len(experiments) + 0.17 * len(names)) as (figure, axes):
         left = [0.0] * len(experiments)
         for number, name in enumerate(names):
             widths = [used.get((experiment, name), 0.0) for experiment in experiments]

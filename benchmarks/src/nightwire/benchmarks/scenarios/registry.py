@@ -1,30 +1,14 @@
-"""The scenarios there are."""
+"""The scenarios there are: a package each beside this, whose ``scenario`` has the one class.
 
-from collections.abc import Mapping
+It is imported when it is asked for.
+"""
+
 from importlib import import_module
+from pkgutil import iter_modules
 
 from nightwire.benchmarks.model.scenario import Scenario
 
-HOMES: Mapping[str, str] = {
-    "archive": "nightwire.benchmarks.scenarios.archive.scenario:ArchiveScenario",
-    "codec": "nightwire.benchmarks.scenarios.codec.scenario:CodecScenario",
-    "congestion": "nightwire.benchmarks.scenarios.congestion.scenario:CongestionScenario",
-    "directory": "nightwire.benchmarks.scenarios.directory.scenario:DirectoryScenario",
-    "dmtn028": "nightwire.benchmarks.scenarios.dmtn028.scenario:Dmtn028Scenario",
-    "faults": "nightwire.benchmarks.scenarios.faults.scenario:FaultsScenario",
-    "filters": "nightwire.benchmarks.scenarios.filters.scenario:FiltersScenario",
-    "flows": "nightwire.benchmarks.scenarios.flows.scenario:FlowsScenario",
-    "gateway": "nightwire.benchmarks.scenarios.gateway.scenario:GatewayScenario",
-    "growth": "nightwire.benchmarks.scenarios.growth.scenario:GrowthScenario",
-    "messages": "nightwire.benchmarks.scenarios.messages.scenario:MessagesScenario",
-    "multicast": "nightwire.benchmarks.scenarios.multicast.scenario:MulticastScenario",
-    "night": "nightwire.benchmarks.scenarios.night.scenario:NightScenario",
-    "portal": "nightwire.benchmarks.scenarios.portal.scenario:PortalScenario",
-    "stretch": "nightwire.benchmarks.scenarios.stretch.scenario:StretchScenario",
-    "typed": "nightwire.benchmarks.scenarios.typed.scenario:TypedScenario",
-    "visit": "nightwire.benchmarks.scenarios.visit.scenario:VisitScenario",
-}
-"""Where each scenario's class is; it is imported when it is asked for."""
+HERE = "nightwire.benchmarks.scenarios"
 
 
 class UnknownScenarioError(Exception):
@@ -33,7 +17,7 @@ class UnknownScenarioError(Exception):
 
 def names() -> list[str]:
     """Return the names of all scenarios."""
-    return sorted(HOMES)
+    return sorted(one.name for one in iter_modules(import_module(HERE).__path__) if one.ispkg)
 
 
 def scenario(name: str) -> Scenario:
@@ -42,8 +26,8 @@ def scenario(name: str) -> Scenario:
     Raises:
         UnknownScenarioError: There is none.
     """
-    if name not in HOMES:
+    if name not in names():
         raise UnknownScenarioError(f"no scenario {name!r}; there are: {', '.join(names())}")
-    module, attribute = HOMES[name].split(":")
-    made: Scenario = getattr(import_module(module), attribute)()
-    return made
+    import_module(f"{HERE}.{name}.scenario")
+    (found,) = (one for one in Scenario.__subclasses__() if one.__module__ == f"{HERE}.{name}.scenario")
+    return found()

@@ -50,6 +50,17 @@ class WorkerPool:
             self._end_workers()
             raise
 
+    def results(self, roles: Sequence[str], orders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Let a worker in each of *roles* follow its order, all at once; return what each found.
+
+        Raises:
+            ChildError: One failed.
+        """
+        with self.in_place(roles, orders) as workers:
+            for worker in workers:
+                worker.signal()
+            return [worker.receive() for worker in workers]
+
     def count_in(self, topic: str) -> int:
         """Return how many records lie in *topic*."""
         return sum(end_offsets_at(self.cluster.bootstrap, [topic]).values())

@@ -24,7 +24,6 @@ Schema = dict[str, Any]
 
 REAL = "alerts/lsst/rubin_real_v11_0.avro"
 SIMULATED = 32
-HISTORIES = ("prvDiaSources", "prvDiaForcedSources")
 
 
 @dataclass(frozen=True)

@@ -76,9 +76,8 @@ class MediatorExperiment(Living):
         self._topics[what] = topic
 
     def _work(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        with self._workers.in_place(["consumer"], [order]) as (worker,):
-            worker.signal()
-            return checked(worker.receive(), order["expect"])
+        (found,) = self._workers.results(["consumer"], [order])
+        return checked(found, order["expect"])
 
 
 class Reading(MediatorExperiment):
@@ -119,10 +118,7 @@ class Many(MediatorExperiment):
             shared: dict[str, Any] = {"address": self._address, "topic": topic, "clients": MANY}
             reading: dict[str, Any] = shared | {"part": "ask many", "asked": AVRO, "expect": MANY * EACH}
             writing = shared | {"part": "write", "each": EACH}
-            with self._workers.in_place(["consumer", "producer"], [reading, writing]) as both:
-                for worker in both:
-                    worker.signal()
-                read, written = (worker.receive() for worker in both)
+            read, written = self._workers.results(["consumer", "producer"], [reading, writing])
         checked(read, MANY * MANY * EACH)
         rate = read["records"] / (read["last"] - written["began"])
         return {"http_many_megabytes_per_second": rate * MB / 1e6}

@@ -65,11 +65,6 @@ def longest_gap(times: Iterable[float]) -> float:
     return max((later - sooner for sooner, later in pairwise(sorted(times))), default=0.0)
 
 
-def delays(due: Times, arrived: Times) -> dict[str, float]:
-    """Return how long after it was due each thing came, in the order in which they were due. [s]"""
-    return {name: arrived[name] - due[name] for name in sorted(arrived, key=due.__getitem__)}
-
-
 def recovery(due: Times, arrived: Times, *, killed: float, restarted: float) -> Recovery:
     """Return how soon all was well again.
 

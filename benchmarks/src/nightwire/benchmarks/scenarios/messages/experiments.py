@@ -261,10 +261,7 @@ class Flow(Experiment):
         consumers: list[Mapping[str, Any]] = [take for _ in transfer.consumers]
         senders = [{**where, "part": "send", "pool": pool, "load": asdict(load)} for load in transfer.loads]
         roles = ["consumer"] * len(consumers) + ["producer"] * len(senders)
-        with self._workers.in_place(roles, [*consumers, *senders]) as workers:
-            for worker in workers:
-                worker.signal()
-            found = [worker.receive() for worker in workers]
+        found = self._workers.results(roles, [*consumers, *senders])
         return [Sent(**one) for one in found[len(consumers) :]], found[: len(consumers)]
 
 
