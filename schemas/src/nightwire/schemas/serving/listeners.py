@@ -11,12 +11,13 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import Response
 
+from nightwire.schemas.serving.connections import BoundedProtocol
 from nightwire.schemas.serving.tls import ServerTLS, TLSError
 
 LAST_WORDS = 10
 """Longest wait at the end for requests that are being answered. [s]"""
 MOST_OUTSIDE = 512
-"""Most connections by TLS at once; the next one is answered 503."""
+"""Most connections by TLS at once, a quarter of one client; the next one is answered 503."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def _config(app: Any, host: str, port: int, most: int | None = None) -> uvicorn.
         app,
         host,
         port,
-        http="h11",  # it bounds headers, which httptools does not
+        http=BoundedProtocol,
         log_config=None,
         log_level="error",  # a stranger's broken request is no line of the log
         access_log=False,
