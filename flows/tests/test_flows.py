@@ -358,6 +358,14 @@ def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:
     assert len(site.flow) <= 36
 
 
-def test_what_can_be_no_page_is_told() -> None:
+@pytest.mark.parametrize(
+    "url", ["ftp://example.org", "mailto:", "mailto:ann", "mailto:a@b.c\r\nBcc: d@e.f", "https://a.b/\n"]
+)
+def test_what_can_be_no_page_is_told(url: str) -> None:
     with pytest.raises(FilterError, match="--notify"):
-        check_url("ftp://example.org")
+        check_url(url)
+
+
+def test_pages_and_people_are_no_mistakes() -> None:
+    check_url("https://example.org/hook?a=b%20c")
+    check_url("mailto:ann@example.org, bob.b+x@example.org")

@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any
 
 from nightwire.core.kafka import admin, asks_for_passwords
-from nightwire.core.outside import Refused, Unavailable, may_be_mailed, pin_url
+from nightwire.core.outside import MAIL_ADDRESS, Refused, Unavailable, may_be_mailed, pin_url
 from nightwire.core.presence import NobodyAnswersError, SiteHttpError, ask_directory, home_of
 from nightwire.core.runtime import Endpoints
 from nightwire.core.subscriptions import write_flow
@@ -87,6 +87,10 @@ def check_url(url: str) -> None:
     """
     if not url.startswith(SCHEMES):
         raise FilterError(f"--notify: {url[:80]!r} begins with none of {', '.join(SCHEMES)}")
+    scheme, _, rest = url.partition(":")
+    is_mail = all(MAIL_ADDRESS.fullmatch(one.strip()) for one in rest.split(","))
+    if (scheme == "mailto" and not is_mail) or not url.isprintable():
+        raise FilterError(f"--notify: {url[:80]!r} is no address that can be posted or mailed to")
 
 
 def flow_name(owner: str, name: str) -> str:
