@@ -183,16 +183,22 @@ def pytest_testnodedown(node: Any) -> None:
     left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+def mock_cluster(brokers: int = 1) -> tuple[Producer, str]:
+    """Return a client whose mock cluster (librdkafka's) lives as long as it, and the addresses."""
+    host = Producer({"test.mock.num.brokers": brokers, "log_level": 0})
+    found = host.list_topics(timeout=60).brokers.values()
+    return host, ",".join(f"{broker.host}:{broker.port}" for broker in found)
+
+
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
     """Yield the address of librdkafka's mock cluster: real clients, real protocol, no Java.
 
     Each module has one of its own: what one leaves in `alerts.sim` is not another's.
     """
-    host = Producer({"test.mock.num.brokers": 3, "log_level": 0})
-    brokers = host.list_topics(timeout=5).brokers.values()
-    yield ",".join(f"{broker.host}:{broker.port}" for broker in brokers)
-    del host  # the cluster lives as long as this client
+    host, addresses = mock_cluster(3)
+    yield addresses
+    del host
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Producer
 
+from conftest import mock_cluster
 from flows.tests.conftest import Site, decoded, hook, out, place
 from flows.tests.receivers import receiver
 from flows.tests.running import (
@@ -226,9 +226,7 @@ def test_a_terminal_that_fails_loses_nothing_and_stops_no_other(site: Site, tmp_
 
 
 def test_a_bridge_names_the_topic_that_is_not_there(site: Site) -> None:
-    owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (remote,) = owner.list_topics(timeout=5).brokers.values()
-    there = f"{remote.host}:{remote.port}"
+    owner, there = mock_cluster()
     bridge = f'[stones.far]\nkind = "bridge"\nfrom = "sky"\nkafka = "{there}"\ntopic = "not.there"\n'
     flow = parse(site.text(bridge))
     ensure_topics(site.kafka, [settings(flow.queue("far"))])

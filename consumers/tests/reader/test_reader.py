@@ -12,9 +12,10 @@ from itertools import count
 from threading import Event, Thread
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from conftest import mock_cluster
 from nightwire.consumers import AlertReader, BadRecord, TopicError
 from nightwire.consumers.source import ArchivedSource
 from nightwire.consumers.source.plan import Plan
@@ -393,9 +394,7 @@ def test_when_kafka_was_away_it_is_asked_whose_schemas_those_in_memory_are(
     monkeypatch: pytest.MonkeyPatch, encode: Encode, write: Write
 ) -> None:
     """Another stack may have taken the addresses, where an id means another schema."""
-    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (one,) = host.list_topics(timeout=60).brokers.values()
-    address, doubted = f"{one.host}:{one.port}", Event()
+    (host, address), doubted = mock_cluster(), Event()
     write(address, "alerts.sim", [encode(1)])
     monkeypatch.setattr(SchemaRegistry, "doubt", lambda _: doubted.set())
     with AlertReader("alerts.sim", bootstrap=address, stopped=doubted.is_set, timeout=WAIT) as reader:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from conftest import mock_cluster
 from directory.tests.serve.served import Directory
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.presence import Presence, entry, entry_key
@@ -235,11 +236,10 @@ def test_who_is_taken_out_is_learnt_again_and_who_is_bound_elsewhere_is_not(worl
 def impostor(name: str) -> Iterator[str]:
     """Yield the address of a Kafka that says it is the site *name*: librdkafka's mock cluster."""
     said = {**entry("site", name, instance="1", interval=2.0), "site": name}
-    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
+    host, address = mock_cluster()
     host.produce(DIRECTORY, ENTRY.encode(said), f"{name}/site/{name}", partition=0)
     assert host.flush(30) == 0
-    (broker,) = host.list_topics(timeout=10).brokers.values()
-    yield f"{broker.host}:{broker.port}"
+    yield address
     del host  # the cluster lives as long as this client
 
 

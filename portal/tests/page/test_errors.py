@@ -1,8 +1,8 @@
 """What a person is told in Chromium where something is away: nothing yet, no Kafka, no archive."""
 
 import pytest
-from confluent_kafka import Producer
 
+from conftest import mock_cluster
 from directory.tests.page.browser import Browser
 from portal.tests.looks import AXE, complaints, serious
 from portal.tests.sample import Served, fill, serving
@@ -11,13 +11,6 @@ pytestmark = pytest.mark.chromium
 
 SIZES = (1280, 800), (390, 844)
 AWAY = "http://127.0.0.1:1"
-
-
-def mock_kafka() -> tuple[Producer, str]:
-    """Return the owner of a mock cluster, which ends with it, and the address of that."""
-    owner = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (broker,) = owner.list_topics(timeout=5).brokers.values()
-    return owner, f"{broker.host}:{broker.port}"
 
 
 def shown(browser: Browser, served: Served, path: str, says: str) -> None:
@@ -37,7 +30,7 @@ def shown(browser: Browser, served: Served, path: str, says: str) -> None:
 
 
 def test_before_anything_came_in_pages_say_so(browser: Browser) -> None:
-    owner, bootstrap = mock_kafka()
+    owner, bootstrap = mock_cluster()
     with serving(bootstrap) as one:
         shown(browser, one, "/", "No alerts yet")
         shown(browser, one, "/find?q=ZTF18abcdef", "Nothing of that name")
@@ -45,7 +38,7 @@ def test_before_anything_came_in_pages_say_so(browser: Browser) -> None:
 
 
 def test_while_kafka_is_away_pages_say_so(browser: Browser) -> None:
-    owner, bootstrap = mock_kafka()
+    owner, bootstrap = mock_cluster()
     fill(bootstrap, 3)
     with serving(bootstrap) as one:
         one.until(lambda: len(one.portal.recent) == 8, "the night is read")

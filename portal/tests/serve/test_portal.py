@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from conftest import mock_cluster
 from nightwire.core.kafka import Writer, producer
 from nightwire.portal.account import RateLimiter
 from nightwire.portal.model.formatting import python_lines
@@ -274,11 +275,8 @@ def test_an_address_that_asks_too_much_waits(bootstrap: str) -> None:
 
 
 def test_before_anything_came_in_the_page_says_so() -> None:
-    from confluent_kafka import Producer
-
-    host = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    (broker,) = host.list_topics(timeout=5).brokers.values()
-    with serving(f"{broker.host}:{broker.port}") as one:
+    host, bootstrap = mock_cluster()
+    with serving(bootstrap) as one:
         assert "No alerts yet" in httpx.get(one.url).text
         assert httpx.get(f"{one.url}/sky").status_code == 200
         assert httpx.get(f"{one.url}/api/moc").status_code == 200
