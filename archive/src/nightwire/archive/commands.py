@@ -206,7 +206,8 @@ def compact(url: str | None, keep: str | None, keep_whole: str | None) -> None:
     from nightwire.archive.maintenance import Maintenance, Retention
 
     maintenance = Maintenance(_store(url), Retention(_duration(keep), _duration(keep_whole)))
-    click.echo(f"{maintenance.run(min_files=2)} files fewer")
+    fewer = maintenance.run(min_files=2)
+    click.echo(f"{fewer} {'file' if fewer == 1 else 'files'} fewer")
     if maintenance.errors:
         raise click.ClickException("; ".join(maintenance.errors))
 

@@ -35,7 +35,7 @@ class ArchivedRecords:
         archive: The archive; None for none.
 
     Attributes:
-        ends: Where to go on with Kafka, by partition that is read from the archive for now.
+        ends: Where to go on with Kafka, by partition, while it is read from the archive.
     """
 
     def __init__(self, archive: ArchiveClient | None) -> None:

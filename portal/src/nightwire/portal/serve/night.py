@@ -21,7 +21,7 @@ from nightwire.portal.serve.filters_api import json_body
 from nightwire.portal.serve.my_filters import whole_number
 from nightwire.portal.serve.pages import localization, render
 from nightwire.portal.serve.portal import Portal
-from nightwire.schemas.serving import RefusedError
+from nightwire.schemas.serving import Login, RefusedError, Token
 from nightwire.schemas.topics import ACCOUNTS, VOEVENTS, seen
 
 THREADS = 20
@@ -35,7 +35,8 @@ async def night(portal: Portal, http: Request) -> Response:
     done = None
     if http.method == "POST":
         form = await read_form(http)
-        done = await _replay(portal, http, whole_number(form.get("number")), form.get("action") == "alike")
+        number, login = whole_number(form.get("number")), await portal.authorizer.authenticated(http)
+        done = await _replay(portal, http, login, number, form.get("action") == "alike")
     visible, found = await _answers(portal, http)
     threads = await run_in_threadpool(newest_threads, portal.recent) if VOEVENTS in visible else []
     return render(
@@ -70,19 +71,18 @@ async def of_night(portal: Portal, http: Request) -> Response:
 
 async def replay_letter(portal: Portal, http: Request) -> Response:
     """Replay a dead letter, or all of its reason."""
-    await portal.authorizer.authenticated(http)  # before a megabyte of a stranger's is read
+    login = await portal.authorizer.authenticated(http)  # before a megabyte of a stranger's is read
     body = await json_body(http)
-    done = await _replay(portal, http, http.path_params["number"], body.get("alike") is True)
+    done = await _replay(portal, http, login, http.path_params["number"], body.get("alike") is True)
     return JSONResponse(asdict(done), 422 if done.refused and not done.replayed else 200)
 
 
-async def _replay(portal: Portal, http: Request, number: int, alike: bool) -> SentBack:
-    """Replay a dead letter, or all alike, as the operator who sent the request.
+async def _replay(portal: Portal, http: Request, login: Login | Token, number: int, alike: bool) -> SentBack:
+    """Replay a dead letter, or all alike, as the operator *login*, who sent the request.
 
     Raises:
-        RefusedError: 401, 403: the user is no operator; or see `PipelineStatus.replay`.
+        RefusedError: 403: the user is no operator; or see `PipelineStatus.replay`.
     """
-    login = await portal.authorizer.authenticated(http)
     if not await _may_replay(portal, http):
         raise RefusedError(403, f"Kafka does not let {login.name[:60]} write {ACCOUNTS}: operators replay")
     operator = Owner.of(login, portal.authorizer.access, portal.actions.where.kafka)

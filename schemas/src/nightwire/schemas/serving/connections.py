@@ -19,13 +19,15 @@ class BoundedProtocol(H11Protocol):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.source = ""
         self._timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Accept a connection, or close it where its client has too many."""
         super().connection_made(transport)
         self._await_headers()
-        if self.limit_concurrency is not None and self._count_of_client() > MAX_OF_ONE:
+        self.source = source_of(self.client[0]) if self.client else ""
+        if self.limit_concurrency is not None and self._count_of_source() > MAX_OF_ONE:
             transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -49,10 +51,5 @@ class BoundedProtocol(H11Protocol):
             self._timeout.cancel()
             self._timeout = None
 
-    def _count_of_client(self) -> int:
-        mine = _source(self)
-        return sum(_source(one) == mine for one in self.connections)
-
-
-def _source(connection: Any) -> str:
-    return source_of(connection.client[0]) if connection.client else ""
+    def _count_of_source(self) -> int:
+        return sum(getattr(one, "source", None) == self.source for one in self.connections)
