@@ -22,7 +22,6 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client import Counter as Counters
 from starlette.applications import Starlette
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from nightwire.core.kafka import environment
@@ -34,6 +33,7 @@ from nightwire.schemas.registry.kafka_log import KafkaLog
 from nightwire.schemas.registry.server import Metrics, application, routes
 from nightwire.schemas.registry.store import Store
 from nightwire.schemas.serving import TRIES, Login, RefusedError, Tries, plain_server
+from nightwire.schemas.serving.connections import BoundedProtocol
 from tests._guarded_broker import guarded_broker
 from tests._mutated import ROOM, most_memory, mutated
 from tests._waiting import until
@@ -180,12 +180,12 @@ class Door:
     def __init__(self, app: Starlette) -> None:
         self._config = plain_server(app, "127.0.0.1", 80).config
         self._config.load()
-        assert self._config.http_protocol_class is H11Protocol
+        assert self._config.http_protocol_class is BoundedProtocol
 
     async def answer(self, sent: bytes, peer: str) -> str:
         """Return the status of the answer; empty where the door hangs up or waits for more."""
         state, line = ServerState(), Line(peer)
-        asked = H11Protocol(self._config, state, {}, asyncio.get_running_loop())
+        asked = BoundedProtocol(self._config, state, {}, asyncio.get_running_loop())
         asked.connection_made(line)
         asked.data_received(sent)
         if line.closed or asked.conn.their_state is h11.SEND_BODY:
