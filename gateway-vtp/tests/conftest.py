@@ -37,7 +37,9 @@ BIN = Path(sys.executable).parent
 NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = 120.0, what: str | Callable[[], str] = "it") -> None:
+def wait_until(
+    condition: Callable[[], bool], timeout: float = 120.0, what: str | Callable[[], str] = "it"
+) -> None:
     """Wait until *condition* holds."""
     until(condition, what, timeout, tick=0.02)
 
