@@ -270,6 +270,7 @@ def test_an_address_that_asks_too_much_waits(bootstrap: str) -> None:
         assert "wait a few seconds" in http.get("/").text
         asked = [(one.method, one.path) for one in ENDPOINTS] + [("get", path) for path in PAGES]
         asked += [("post", path) for path in FORMS]
+        asked += [("get", "/nope"), ("delete", "/"), ("get", "/static/portal.css"), ("get", "/night/")]
         found = {one: http.request(one[0], route_url(one[1]), json={}).status_code for one in asked}
         assert {one: status for one, status in found.items() if status != 429} == {}
 

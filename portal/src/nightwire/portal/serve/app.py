@@ -1,6 +1,6 @@
 """The portal as an ASGI application: routes, security headers, errors."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 from typing import Any
 
@@ -90,6 +90,7 @@ def application(
     app = Starlette(
         routes=routes,
         middleware=[
+            Middleware(_RateLimit, portal=portal, counter=counter),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
             Middleware(
                 SessionMiddleware,
@@ -123,10 +124,26 @@ class _SecurityHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
+class _RateLimit:
+    """Refuses the requests of clients that send too many, whatever they ask for."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], portal: Portal, counter: Counter) -> None:
+        self._app, self._portal, self._counter = app, portal, counter
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
+        answer = self._app
+        if scope["type"] == "http":
+            try:
+                self._portal.rate_limiter.check(http := Request(scope))
+            except RefusedError as error:
+                self._counter.labels("", str(error.status)).inc()
+                answer = _refusal(self._portal, http, error.status, str(error))
+        await answer(scope, receive, send)
+
+
 async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Request) -> Response:
     path = http.scope["route"].path if "route" in http.scope else ""
     try:
-        portal.rate_limiter.check(http)
         response = await handler(portal, http)
     except tuple(STATUS) as error:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
