@@ -156,6 +156,12 @@ def test_a_live_list_goes_on_where_it_was(served: Served) -> None:
     assert [row["strip"][:31] for row in rows] == ["data:image/jpeg;base64,/9j/4AAQ"] * 3
 
 
+def test_a_live_list_that_a_proxy_takes_for_done_is_none(served: Served) -> None:
+    with httpx.Client(base_url=served.url, timeout=10) as proxy:  # one connection, for whoever asks
+        assert proxy.head("/api/live").headers["Content-Type"].startswith("text/event-stream")
+        assert proxy.get("/api/alerts").status_code == 200
+
+
 def attributes(page: str) -> set[str]:
     """Return the names of all attributes in *page*."""
     found: set[str] = set()

@@ -44,7 +44,7 @@ def portal_of(recent: RecentAlerts, access: Any = None) -> Portal:
 
 def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:
     """Return a request."""
-    scope = {"type": "http", "headers": [], "query_string": query.encode(), "client": (client, 1)}
+    scope = {"type": "http", "method": "GET", "headers": [], "query_string": query.encode(), "client": (client, 1)}
     return Request(scope | {"path_params": path})
 
 
@@ -176,9 +176,11 @@ def test_one_that_is_stuck_at_kafka_keeps_nobody_waiting(served: Served) -> None
 
 def test_who_asks_for_what_is_not_there_keeps_nobody_waiting(served: Served) -> None:
     records = served.portal.records
-    for absent, why in (((SIM, 0, 10**9), "offset"), ((SIM, 7, 0), "no such partition")):
+    end = served.portal.recent.newest([SIM], 1)[0].offset + 1
+    absent = {(SIM, 0, 10**9): "offset", (SIM, 0, end): "not have it", (SIM, 7, 0): "no such partition"}
+    for place, why in absent.items():
         with pytest.raises(MissingError, match=why):
-            records.alert(absent)
+            records.alert(place)
         assert records.alert((SIM, 0, 1)).offset == 1
     assert not records._unresponsive
 
@@ -210,6 +212,11 @@ def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
         (["192.0.2.7"], "192.0.2.7"),
         (["1.2.3.4, 192.0.2.7"], "192.0.2.7"),
         (["1.2.3.4", "192.0.2.7"], "192.0.2.7"),
+        (["192.0.2.7:49152"], "192.0.2.7"),
+        (["2001:db8::7"], "2001:db8::7"),
+        (["[2001:db8::7]"], "2001:db8::7"),
+        (["1.2.3.4, [2001:db8::7]:49152"], "2001:db8::7"),
+        (["unknown"], "unknown"),
         ([], "127.0.0.1"),
     ],
 )

@@ -123,7 +123,8 @@ class Records:
             raise MissingError("Kafka is slow, and others ask too") from error
         try:
             self._require_partition(fetcher, partition)
-            found = fetcher.fetch(partition, range(offset, offset + 1), TIMEOUT + now - time.monotonic())
+            wanted, left = range(offset, offset + 1), TIMEOUT + now - time.monotonic()
+            found = fetcher.fetch(partition, wanted, left, announced=False)  # by strangers
         except MissingError:
             if (ended := time.monotonic()) > now + 0.9 * TIMEOUT:  # else Kafka did answer
                 self._unresponsive[partition] = ended + RETRY_AFTER
@@ -131,7 +132,7 @@ class Records:
         finally:
             self._fetchers.put(fetcher)
         if not found:
-            raise MissingError("Kafka does not have it any more")
+            raise MissingError("Kafka does not have it")
         return found[0]
 
     def _require_partition(self, fetcher: RecordFetcher, partition: TopicPartition) -> None:

@@ -58,8 +58,17 @@ class RecordFetcher:
             self._consumer.assign([TopicPartitionOffset(*partition, OFFSET_END)])
             self._assigned = partition
 
-    def fetch(self, partition: TopicPartition, wanted: range, patience: float = PATIENCE) -> list[Message]:
+    def fetch(
+        self, partition: TopicPartition, wanted: range, patience: float = PATIENCE, *, announced: bool = True
+    ) -> list[Message]:
         """Return the records of *partition* in *wanted*; offsets without a record are no error.
+
+        Args:
+            partition: Topic and number.
+            wanted: Offsets.
+            patience: Longest wait. [s]
+            announced: Whether the records are known to be there: if they lie behind the partition's
+                end, they are waited for.
 
         Raises:
             MissingError: Kafka does not have them, or does not answer.
@@ -73,7 +82,7 @@ class RecordFetcher:
                 continue
             offset = message.offset() or 0
             if (error := message.error()) is not None:
-                if self._is_over(error, offset, wanted):
+                if self._is_over(error, offset, wanted.stop if announced else wanted.start):
                     return found
                 continue
             self._at = offset + 1
@@ -121,9 +130,9 @@ class RecordFetcher:
         return None
 
     @staticmethod
-    def _is_over(error: KafkaError, offset: int, wanted: range) -> bool:
+    def _is_over(error: KafkaError, offset: int, end: int) -> bool:
         if error.code() == KafkaError._PARTITION_EOF:
-            return offset >= wanted.stop
+            return offset >= end
         if error.code() in TRANSIENT_ERRORS:
             return False
         raise MissingError(error.str())

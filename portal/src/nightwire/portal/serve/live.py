@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from nightwire.portal.account import address_of
 from nightwire.portal.account.sessions import LIVE_LIST
@@ -58,8 +58,10 @@ class LiveStreams:
         """Number of open streams."""
         return sum(self._open.values())
 
-    async def answer(self, portal: Portal, http: Request) -> StreamingResponse:
-        """Open a stream of ``?topic=`` or ``?survey=``, from ``?after=`` on.
+    async def answer(self, portal: Portal, http: Request) -> Response:
+        """Open a stream of ``?topic=`` or ``?survey=``, from ``?after=`` on; to HEAD, none.
+
+        A proxy takes an answer to HEAD for done: the next request on its connection would wait.
 
         Raises:
             RefusedError: The user is not known, or 429: too many streams are open.
@@ -67,6 +69,8 @@ class LiveStreams:
         await portal.visible(http)
         source = source_of(address_of(http))
         self._check(source, 1)
+        if http.method == "HEAD":
+            return Response(media_type="text/event-stream")
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
         start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
         most = int(number_param(http, "most", MAX_ROWS, 1, 100))

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from collections.abc import Mapping, MutableMapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ log = logging.getLogger("nightwire.portal")
 
 NICENESS = 10
 """Added to the process's niceness: those who carry the stream get the CPU first."""
+WITH_PORT = re.compile(r"\[(.*)\](:\d+)?|([\d.]+):\d+")
+"""An address as some proxies write it: with a port, IPv6 in brackets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,8 @@ def behind_proxy(app: Any) -> Any:
         if scope["type"] == "http":
             named = ",".join(Headers(scope=scope).getlist("X-Forwarded-For"))
             if last := named.rpartition(",")[2].strip()[:64]:
-                scope["client"] = last, 0
+                found = WITH_PORT.fullmatch(last)
+                scope["client"] = (found[1] or found[3] if found else last), 0
             scope["scheme"] = "https"
         await app(scope, receive, send)
 
