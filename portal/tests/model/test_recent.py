@@ -56,7 +56,7 @@ def test_what_was_forgotten_is_not_told_again_when_reading_begins_again() -> Non
     recent.add([row(n) for n in range(9)])
     recent.expect_repeats()
     recent.add([row(n) for n in range(10)])
-    assert (names(recent.newest([SIM], 10)), recent.newest_number) == (["9", "8", "7"], 10)
+    assert (names(recent.newest([SIM], 10)), recent.newest_number([SIM])) == (["9", "8", "7"], 10)
     recent.expect_repeats()
     recent.add([row(8, id="new")])  # where another is known: the topic was made anew
     recent.add([row(0, id="newest")])  # and once more, under one reader
@@ -75,6 +75,16 @@ def test_topics_of_others_are_not_seen() -> None:
     assert recent.any_named("x", []) == []
 
 
+def test_numbers_tell_nobody_how_much_passes_the_filter_of_another() -> None:
+    recent, filtered = RecentAlerts(10), "filter.ann.a"
+    recent.add([row(1), row(1, topic=filtered), row(2, topic=filtered), row(2)])
+    assert [one.number for one in recent.newest([SIM], 9)] == [2, 1]
+    assert [one.number for one in recent.newest([filtered], 9)] == [2, 1]
+    recent.add([row(3, topic=filtered)])
+    assert [recent.newest_number([one]) for one in (SIM, filtered)] == [2, 3]
+    assert recent.count_read == 5
+
+
 def test_pages_and_live_lists_go_on_where_they_were() -> None:
     recent = RecentAlerts(100)
     recent.add(row(n) for n in range(10))
@@ -82,7 +92,7 @@ def test_pages_and_live_lists_go_on_where_they_were() -> None:
     assert names(recent.newest([SIM], 4, before=first[-1].number)) == ["5", "4", "3", "2"]
     rows, more = recent.since(first[0].number - 6, [SIM], 4)
     assert (names(rows), more) == (["9", "8", "7", "6"], 2)
-    assert recent.since(recent.newest_number, [SIM], 4) == ([], 0)
+    assert recent.since(recent.newest_number([SIM]), [SIM], 4) == ([], 0)
 
 
 def test_a_cone_crosses_the_pole_and_the_meridian() -> None:

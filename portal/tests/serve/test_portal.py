@@ -143,7 +143,7 @@ def test_live_lists_hear_what_comes_in_and_count_what_is_not_shown(served: Serve
 
 
 def test_a_live_list_goes_on_where_it_was(served: Served) -> None:
-    number = served.portal.recent.newest_number - 3
+    number = served.portal.recent.newest_number([SIM]) - 3
     with httpx.stream(
         "GET", f"{served.url}/api/live?strips", headers={"Last-Event-ID": str(number)}, timeout=60
     ) as answer:

@@ -44,7 +44,13 @@ def portal_of(recent: RecentAlerts, access: Any = None) -> Portal:
 
 def asked(query: str = "", *, client: str = "127.0.0.1", **path: str) -> Request:
     """Return a request."""
-    scope = {"type": "http", "method": "GET", "headers": [], "query_string": query.encode(), "client": (client, 1)}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "headers": [],
+        "query_string": query.encode(),
+        "client": (client, 1),
+    }
     return Request(scope | {"path_params": path})
 
 
@@ -53,8 +59,8 @@ class Busy(RecentAlerts):
 
     def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
         """Return the newest rows behind *number*."""
-        if self.newest_number < 3:
-            self.add([replace(ROW, offset=10 + self.newest_number)])
+        if self.count_read < 3:
+            self.add([replace(ROW, offset=10 + self.count_read)])
         return super().since(number, topics, most)
 
 

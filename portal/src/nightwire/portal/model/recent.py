@@ -33,7 +33,8 @@ class RecentAlerts:
     """
 
     def __init__(self, keep: int) -> None:
-        self._keep, self._lock, self.newest_number, self._filter_rows = keep, Lock(), 0, 0
+        self._keep, self._lock, self._filter_rows = keep, Lock(), 0
+        self._numbers: dict[str, int] = defaultdict(int)
         self._topics: dict[str, deque[Row]] = defaultdict(deque)
         self._by_id: dict[SurveyId, dict[RecordId, Row]] = defaultdict(dict)
         self._last_offsets: dict[tuple[str, int], int] = {}
@@ -43,6 +44,16 @@ class RecentAlerts:
 
     def __len__(self) -> int:
         return sum(map(len, self._topics.values()))
+
+    @property
+    def count_read(self) -> int:
+        """Number of rows that were ever added."""
+        with self._lock:
+            return sum(self._numbers.values())
+
+    def newest_number(self, topics: Iterable[str]) -> int:
+        """Return the number up to which rows of *topics*, which are numbered together, were added."""
+        return max((self._numbers.get(_sequence(topic), 0) for topic in topics), default=0)
 
     @property
     def topics(self) -> list[str]:
@@ -69,14 +80,14 @@ class RecentAlerts:
                         continue
                     self._drop_partition(*partition)
                 self._last_offsets[partition] = row.offset
-                self.newest_number += 1
-                self._append(replace(row, number=self.newest_number))
+                self._numbers[sequence := _sequence(row.topic)] += 1
+                self._append(replace(row, number=self._numbers[sequence]))
 
     def newest(self, topics: Collection[str], most: int, *, before: int | None = None) -> list[Row]:
         """Return up to *most* rows of *topics*, newest first.
 
         Args:
-            topics: Names.
+            topics: Names; one filter's, or others.
             most: How many.
             before: Only those whose number is less.
         """
@@ -230,6 +241,11 @@ def separation(ra: float, dec: float, others: NDArray[np.float64]) -> NDArray[np
 
 def _ids(row: Row) -> set[SurveyId]:
     return {(row.survey, name) for name in (row.id, row.object) if name is not None}
+
+
+def _sequence(topic: str) -> str:
+    """Return what numbers the rows of *topic*: a filter's topic itself; one sequence the others."""
+    return topic if topic.startswith(FILTERS) else ""
 
 
 def _newest_first(row: Row) -> int:

@@ -43,7 +43,8 @@ class Row:
         snr: Flux over its error.
         stamps: Names of its stamps.
         source: The topic that it was first written to.
-        number: Its number in the order of reading by this process, from 1 on.
+        number: Its number in the order of reading by this process, from 1 on; each filter's topic
+            is numbered by itself, so that numbers tell nobody how much passes another's filter.
     """
 
     topic: str

@@ -7,6 +7,7 @@ own within the interval, so that the CPU is never busy with all of them at once.
 import asyncio
 import json
 import random
+import sys
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable
@@ -72,9 +73,9 @@ class LiveStreams:
         if http.method == "HEAD":
             return Response(media_type="text/event-stream")
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
-        start = int(after) if after.isdecimal() and len(after) < 16 else portal.recent.newest_number
+        start = int(after) if after.isdecimal() and len(after) < 16 else sys.maxsize
         most = int(number_param(http, "most", MAX_ROWS, 1, 100))
-        events = self._events(portal, http, source, min(start, portal.recent.newest_number), most)
+        events = self._events(portal, http, source, start, most)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     def _check(self, source: str, more: int) -> None:
@@ -95,7 +96,7 @@ class LiveStreams:
             yield b"retry: 2000\n\n"
             while not self.ending():
                 topics = chosen_topics(http, await portal.authorizer.visible(http, portal.topics()))
-                asked = number, topics, most, strips
+                asked = min(number, portal.recent.newest_number(topics)), topics, most, strips
                 key = int(time.monotonic() / INTERVAL), *asked
                 number, event = await self._shared.get(key, partial(self._event, portal, *asked))
                 idle = 0 if event else idle + 1
@@ -119,14 +120,12 @@ class LiveStreams:
     async def _event(
         self, portal: Portal, number: int, topics: frozenset[str], most: int, strips: bool
     ) -> Event:
-        newest = portal.recent.newest_number
+        newest = portal.recent.newest_number(topics)
         rows, more = portal.recent.since(number, topics, most)
         newest = max([newest, *(row.number for row in rows[:1])])  # some came in between
         if not rows:
             return newest, b""
-        texts = (
-            self._texts.get((row.number, strips), partial(self._text, portal, row, strips)) for row in rows
-        )
+        texts = (self._texts.get((row, strips), partial(self._text, portal, row, strips)) for row in rows)
         found = ", ".join(await asyncio.gather(*texts))
         return newest, f'id: {newest}\nevent: rows\ndata: {{"rows": [{found}], "more": {more}}}\n\n'.encode()
 

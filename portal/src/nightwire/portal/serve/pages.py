@@ -106,7 +106,8 @@ async def _live(portal: Portal, http: Request, visible: frozenset[str]) -> Respo
         VOEVENT if topic == VOEVENTS else topic[len("alerts.") :] for topic in visible if is_unfiltered(topic)
     ]
     filters = [topic for topic in visible if topic.startswith("filter.")]
-    newest = max((row.number for row in rows), default=portal.recent.newest_number)
+    at_least = portal.recent.newest_number(chosen_topics(http, visible))
+    newest = max((row.number for row in rows), default=at_least)
     more = rows[-1].number if len(rows) >= PAGE_SIZE else 0
     return render(
         portal, "live.html", rows=rows, asked=asked, surveys=sorted(surveys), filters=sorted(filters),

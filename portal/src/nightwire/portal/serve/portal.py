@@ -91,8 +91,9 @@ class Portal:
     async def cached_response(
         self, http: Request, visible: frozenset[str], make: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the response of *make* to all who may read *visible*, until an alert comes in."""
-        return await self.responses.respond(http, (visible, self.recent.newest_number, self.trouble()), make)
+        """Return the response of *make* to all who may read *visible*, until an alert comes in there."""
+        newest = self.recent.newest_number(chosen_topics(http, visible))
+        return await self.responses.respond(http, (visible, newest, self.trouble()), make)
 
     async def owner(self, http: Request) -> Owner:
         """Return the owner who sent a request.

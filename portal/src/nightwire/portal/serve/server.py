@@ -152,7 +152,7 @@ def register_gauges(
     """Register the portal's gauges."""
     gauges = {
         "nightwire_portal_recent_alerts": ("Alerts that are found by id and place.", lambda: len(recent)),
-        "nightwire_portal_read_alerts": ("Alerts read since the start.", lambda: recent.newest_number),
+        "nightwire_portal_read_alerts": ("Alerts read since the start.", lambda: recent.count_read),
         "nightwire_portal_undecodable_records": ("Records without an alert.", lambda: follower.undecodable),
         "nightwire_portal_live_streams": ("Live lists that are open.", lambda: streams.count),
     }
