@@ -52,7 +52,7 @@ class RecentAlerts:
             return sum(self._numbers.values())
 
     def newest_number(self, topics: Iterable[str]) -> int:
-        """Return the number up to which rows of *topics*, which are numbered together, were added."""
+        """Return the number of the last row of *topics*, which are numbered together; else 0."""
         return max((self._numbers.get(_sequence(topic), 0) for topic in topics), default=0)
 
     @property

@@ -91,7 +91,7 @@ class Portal:
     async def cached_response(
         self, http: Request, visible: frozenset[str], make: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return the response of *make* to all who may read *visible*, until an alert comes in there."""
+        """Return the response of *make* to all who may read *visible*, until an alert comes in."""
         newest = self.recent.newest_number(chosen_topics(http, visible))
         return await self.responses.respond(http, (visible, newest, self.trouble()), make)
 
