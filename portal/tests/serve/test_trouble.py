@@ -21,7 +21,7 @@ from nightwire.portal.follower import Follower
 from nightwire.portal.model import RecentAlerts, Row
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records, StampCache
-from nightwire.portal.serve import Portal, api
+from nightwire.portal.serve import Portal, api, live
 from nightwire.portal.serve.live import MAX_PER_SOURCE, LiveStreams
 from nightwire.portal.serve.server import behind_proxy
 from nightwire.schemas.serving import KafkaAccess, RefusedError
@@ -82,6 +82,14 @@ def heard(portal: Portal, beats: int) -> list[str]:
 def test_a_row_that_comes_in_between_is_heard_once() -> None:
     said = [one.split("data: ")[1] for one in heard(portal_of(Busy(100)), 5) if "event: rows" in one]
     assert [row["number"] for one in said for row in json.loads(one)["rows"]] == [1, 2, 3]
+
+
+def test_a_list_without_rows_lets_a_proxy_notice_who_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = 30
+    beats = round(seconds / live.INTERVAL)
+    monkeypatch.setattr(live, "INTERVAL", 1e-4)
+    comments = [one for one in heard(portal_of(RecentAlerts(100)), beats) if one == ": here\n\n"]
+    assert len(comments) >= seconds / 5
 
 
 def test_a_live_list_comes_again_where_kafka_is_silent_for_a_while() -> None:

@@ -32,8 +32,9 @@ INTERVAL = 0.5
 """Time between two events. [s]"""
 MAX_ROWS = 8
 """Alerts in one event: nobody sees more."""
-KEEPALIVE = 30
-"""Intervals without an event after which a comment keeps the connection alive."""
+KEEPALIVE = 10
+"""Intervals without an event after which a comment is sent: a proxy keeps the connection, and
+closes it where its own client is gone, which would count as open until then."""
 CACHED_ROWS = 256
 """Newest rows whose JSON is cached."""
 CACHED_EVENTS = 32
