@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from nightwire.portal.model import RecentAlerts, Row
+from nightwire.portal.model import recent as recent_module
 from nightwire.portal.model.recent import FILTERS_FACTOR
 from nightwire.portal.model.rows import iso, to_utc
 from nightwire.portal.records import ENTRY_BYTES, StampCache
@@ -93,6 +96,21 @@ def test_pages_and_live_lists_go_on_where_they_were() -> None:
     rows, more = recent.since(first[0].number - 6, [SIM], 4)
     assert (names(rows), more) == (["9", "8", "7", "6"], 2)
     assert recent.since(recent.newest_number([SIM]), [SIM], 4) == ([], 0)
+
+
+@pytest.mark.parametrize("number", [1, 5, 500, 10**9])
+def test_who_goes_far_back_keeps_nobody_waiting(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    recent, compared = RecentAlerts(1000), list[int]()
+    recent.add(row(n) for n in range(2000))
+    numbers = [one.number for one in recent.newest([SIM], 2000)]
+    monkeypatch.setattr(
+        recent_module, "_newest_first", lambda one: compared.append(one.number) or -one.number
+    )
+    older, (newer, more) = recent.newest([SIM], 4, before=number), recent.since(number, [SIM], 4)
+    assert [one.number for one in older] == [one for one in numbers if one < number][:4]
+    assert [one.number for one in newer] == [one for one in numbers if one > number][:4]
+    assert len(newer) + more == sum(one > number for one in numbers)
+    assert len(compared) < 20
 
 
 def test_a_cone_crosses_the_pole_and_the_meridian() -> None:

@@ -1,10 +1,12 @@
 """The newest alerts of each topic, indexed by id, object and position; bounded."""
 
+from bisect import bisect
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import merge
 from itertools import islice
+from operator import attrgetter
 from threading import Lock
 
 import numpy as np
@@ -92,21 +94,15 @@ class RecentAlerts:
             before: Only those whose number is less.
         """
         with self._lock:
-            rows = merge(*(self._backward(topic) for topic in topics), key=_newest_first)
-            older = (row for row in rows if before is None or row.number < before)
-            return list(islice(older, most))
+            rows = (self._backward(topic, before) for topic in topics)
+            return list(islice(merge(*rows, key=_newest_first), most))
 
     def since(self, number: int, topics: Collection[str], most: int) -> tuple[list[Row], int]:
         """Return the newest rows after *number*, newest first, and how many more there are."""
-        found: list[Row] = []
         with self._lock:
-            for topic in topics:
-                for row in self._backward(topic):
-                    if row.number <= number:
-                        break
-                    found.append(row)
-        found.sort(key=_newest_first)
-        return found[:most], max(0, len(found) - most)
+            count = sum(self._count_newer(topic, number) for topic in topics)
+            rows = merge(*(self._backward(topic) for topic in topics), key=_newest_first)
+            return list(islice(rows, min(count, most))), max(0, count - most)
 
     def named(self, survey: str, name: str, topics: Collection[str]) -> list[Row]:
         """Return the rows of an alert or an object, newest first, each alert once."""
@@ -180,8 +176,13 @@ class RecentAlerts:
         with self._lock:  # several gateways may have written one
             return list({(post.ivorn, post.version): post for post in self._posts}.values())[::-1]
 
-    def _backward(self, topic: str) -> Iterator[Row]:
-        return reversed(self._topics.get(topic, deque()))
+    def _backward(self, topic: str, before: int | None = None) -> Iterator[Row]:
+        rows = self._topics.get(topic, deque())
+        return islice(reversed(rows), self._count_newer(topic, before - 1) if before else 0, None)
+
+    def _count_newer(self, topic: str, number: int) -> int:
+        rows = self._topics.get(topic, deque())
+        return len(rows) - bisect(rows, number, key=attrgetter("number"))
 
     def _append(self, row: Row) -> None:
         rows = self._topics[row.topic]

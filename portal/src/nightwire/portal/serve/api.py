@@ -146,7 +146,7 @@ async def sky(portal: Portal, http: Request) -> Response:
     """Count alerts in HEALPix cells of ``?order=``, of the last ``?hours=``."""
     topics = chosen_topics(http, await portal.visible(http))
     order = int(number_param(http, "order", ORDER, 0, 12))
-    rows = portal.recent.placed(topics, since_hours(http))
+    rows = await run_in_threadpool(portal.recent.placed, topics, since_hours(http))
     cells = await run_in_threadpool(density, rows, order)
     return JSONResponse({"order": order, "scheme": "nested", "alerts": len(rows), "cells": cells})
 
@@ -154,7 +154,8 @@ async def sky(portal: Portal, http: Request) -> Response:
 async def sky_moc(portal: Portal, http: Request) -> Response:
     """Give the map (MOC) of where alerts came from, as ``?format=`` json or fits."""
     topics = chosen_topics(http, await portal.visible(http))
-    found = await run_in_threadpool(moc, portal.recent.placed(topics, since_hours(http)))
+    rows = await run_in_threadpool(portal.recent.placed, topics, since_hours(http))
+    found = await run_in_threadpool(moc, rows)
     if http.query_params.get("format") == "fits":
         from io import BytesIO
 

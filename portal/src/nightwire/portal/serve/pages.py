@@ -199,7 +199,7 @@ async def sky(portal: Portal, http: Request) -> Response:
 async def _sky(portal: Portal, http: Request, visible: frozenset[str]) -> Response:
     topics = chosen_topics(http, visible)
     hours = http.query_params.get("hours") or "24"
-    rows = portal.recent.placed(topics, since_hours(http))
+    rows = await run_in_threadpool(portal.recent.placed, topics, since_hours(http))
     cells = await run_in_threadpool(_cells, rows)
     return render(
         portal, "sky.html", cells=cells, hours=hours, until=iso(time.time() / 86_400 + UNIX_EPOCH),
