@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -120,6 +121,25 @@ def test_the_addresses_of_one_network_share_their_live_lists() -> None:
         assert streams.count == MAX_PER_SOURCE
 
     asyncio.run(listen(*(f"2001:db8::{number}" for number in range(MAX_PER_SOURCE + 1))))
+
+
+def test_strangers_leave_live_lists_to_who_signs_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "MAX_OPEN", 1)
+    access = KafkaAccess({"sasl.username": "ann", "sasl.password": "secret"})
+    portal = replace(portal_of(RecentAlerts(100)), authorizer=Authorizer(access, public=True))
+    streams, ann = LiveStreams(), (b"authorization", b"Basic " + b64encode(b"ann:secret"))
+
+    def of(client: str, *headers: tuple[bytes, bytes]) -> Request:
+        return Request({**asked(client=client).scope, "headers": headers, "session": {}})
+
+    async def listen() -> None:
+        first = aiter((await streams.answer(portal, of("192.0.2.1"))).body_iterator)  # type: ignore[attr-defined]
+        await anext(first)
+        with pytest.raises(RefusedError, match="too many live lists"):
+            await streams.answer(portal, of("192.0.2.2"))
+        assert (await streams.answer(portal, of("192.0.2.2", ann))).status_code == 200
+
+    asyncio.run(listen())
 
 
 def test_an_alert_that_cannot_be_shown_is_left_out_alone(

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 from starlette.requests import Request
 
 from nightwire.portal.account import Sessions, address_of
+from nightwire.portal.model.rows import is_unfiltered
 from nightwire.schemas.serving import (
     KafkaAccess,
     Login,
@@ -18,7 +19,6 @@ from nightwire.schemas.serving import (
     answered,
     login_of,
 )
-from nightwire.schemas.topics import VOEVENTS
 
 Answer = TypeVar("Answer")
 CREDENTIALS_WANTED = "show a name and a password (basic authentication), or a token; or sign in"
@@ -50,6 +50,10 @@ class Authorizer:
             return shown
         session = self.sessions.of(http)
         return None if session is None else session.login
+
+    def shows_who(self, http: Request) -> bool:
+        """Whether the request has credentials, where Kafka demands any."""
+        return self.access.demanded and self.login(http) is not None
 
     async def sign_in(self, http: Request, login: Login | Token) -> None:
         """Begin a session for *login*, whom Kafka knows.
@@ -98,7 +102,7 @@ class Authorizer:
             return frozenset(topics)
         login = self.login(http)
         if login is None and self.public:
-            return frozenset(topic for topic in topics if topic == VOEVENTS or topic.startswith("alerts."))
+            return frozenset(filter(is_unfiltered, topics))
         if login is None:
             raise RefusedError(401, CREDENTIALS_WANTED)
         asked = login, AclOperation.READ, list(topics)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nightwire.consumers import ReceivedAlert
+from nightwire.schemas.topics import VOEVENTS
 
 VOEVENT = "voevent"
 """Survey of rows of VOEvents."""
@@ -90,6 +91,11 @@ class Classification:
     classifier: str
     alert: str
     classes: dict[str, float]
+
+
+def is_unfiltered(topic: str) -> bool:
+    """Whether *topic* holds all of a survey's alerts, or the VOEvents."""
+    return topic == VOEVENTS or topic.startswith("alerts.")
 
 
 @lru_cache(10_000)  # each alert is shown often

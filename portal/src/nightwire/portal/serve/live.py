@@ -10,6 +10,7 @@ import random
 import sys
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
@@ -26,6 +27,8 @@ from nightwire.portal.serve.single_flight import SingleFlight
 from nightwire.schemas import SchemaError
 from nightwire.schemas.serving import RefusedError, source_of
 
+Client = tuple[bool, str]
+"""Whether it shows who it is, and its `source_of`."""
 Event = tuple[int, bytes]
 """Number of the newest alert, and the event."""
 INTERVAL = 0.5
@@ -40,7 +43,7 @@ CACHED_ROWS = 256
 CACHED_EVENTS = 32
 """Newest events that are cached: one of a hundred alerts with stamps has a megabyte."""
 MAX_OPEN, MAX_PER_SOURCE = 300, 8
-"""Streams that are open at once, and those of one `source_of`."""
+"""Streams that are open at once, of strangers and of others each, and those of one client."""
 
 
 class LiveStreams:
@@ -51,14 +54,14 @@ class LiveStreams:
     """
 
     def __init__(self, ending: Callable[[], bool] = lambda: False) -> None:
-        self._open: dict[str, int] = {}
+        self._open = Counter[Client]()
         self._texts, self._shared = SingleFlight[str](CACHED_ROWS), SingleFlight[Event](CACHED_EVENTS)
         self.ending = ending
 
     @property
     def count(self) -> int:
         """Number of open streams."""
-        return sum(self._open.values())
+        return self._open.total()
 
     async def answer(self, portal: Portal, http: Request) -> Response:
         """Open a stream of ``?topic=`` or ``?survey=``, from ``?after=`` on; to HEAD, none.
@@ -69,28 +72,29 @@ class LiveStreams:
             RefusedError: The user is not known, or 429: too many streams are open.
         """
         await portal.visible(http)
-        source = source_of(address_of(http))
-        self._check(source, 1)
+        client = portal.authorizer.shows_who(http), source_of(address_of(http))
+        self._check(client, 1)
         if http.method == "HEAD":
             return Response(media_type="text/event-stream")
         after = http.headers.get("Last-Event-ID") or http.query_params.get("after") or ""
         start = int(after) if after.isdecimal() and len(after) < 16 else sys.maxsize
         most = int(number_param(http, "most", MAX_ROWS, 1, 100))
-        events = self._events(portal, http, source, start, most)
+        events = self._events(portal, http, client, start, most)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    def _check(self, source: str, more: int) -> None:
-        """Refuse *more* streams of *source* where too many are open."""
-        if self.count + more > MAX_OPEN or self._open.get(source, 0) + more > MAX_PER_SOURCE:
+    def _check(self, client: Client, more: int) -> None:
+        """Refuse *more* streams of *client* where too many are open."""
+        alike = sum(count for (known, _), count in self._open.items() if known == client[0])
+        if alike + more > MAX_OPEN or self._open[client] + more > MAX_PER_SOURCE:
             raise RefusedError(429, "too many live lists are open; close one")
 
     async def _events(
-        self, portal: Portal, http: Request, source: str, number: int, most: int
+        self, portal: Portal, http: Request, client: Client, number: int, most: int
     ) -> AsyncIterator[bytes]:
         """Yield events; the user's rights are asked anew for each, so that none outlives."""
-        self._open[source] = self._open.get(source, 0) + 1
+        self._open[client] += 1
         try:
-            self._check(source, 0)  # several may have come before one was counted
+            self._check(client, 0)  # several may have come before one was counted
             setattr(http.state, LIVE_LIST, True)
             shown_trouble, idle, strips = "", 0, "strips" in http.query_params
             moment = INTERVAL * random.random()  # noqa: S311  (no secret)
@@ -114,9 +118,7 @@ class LiveStreams:
                 return
             yield f"event: refused\ndata: {json.dumps(str(error))}\n\n".encode()
         finally:
-            self._open[source] -= 1
-            if not self._open[source]:
-                del self._open[source]
+            self._open -= Counter([client])
 
     async def _event(
         self, portal: Portal, number: int, topics: frozenset[str], most: int, strips: bool

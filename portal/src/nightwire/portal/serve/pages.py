@@ -18,7 +18,7 @@ from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import VOEVENT, Row, circle, density, formatting
-from nightwire.portal.model.rows import UNIX_EPOCH, iso
+from nightwire.portal.model.rows import UNIX_EPOCH, is_unfiltered, iso
 from nightwire.portal.model.sky import outlines
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
@@ -30,7 +30,6 @@ from nightwire.portal.serve.portal import (
     chosen_topics,
     classifications_json,
     find,
-    is_unfiltered,
     list_rows,
     number_param,
 )

@@ -19,6 +19,7 @@ from nightwire.portal.crossmatch import crossmatch
 from nightwire.portal.filters import FilterActions, Owner
 from nightwire.portal.model import VOEVENT, CurvePoint, RecentAlerts, RecordId, Row, curve_of, parse_query
 from nightwire.portal.model.recent import positions, separation
+from nightwire.portal.model.rows import is_unfiltered
 from nightwire.portal.model.search import Position
 from nightwire.portal.pipeline_status import PipelineStatus
 from nightwire.portal.records import MissingError, Records
@@ -271,11 +272,6 @@ def find(portal: Portal, http: Request, visible: frozenset[str]) -> SearchResult
         named = [rows[0] for rows, _ in archived if rows]
         missing = next((why for _, why in archived if why), "")
     return SearchResult(named, topics, position, radius, near, missing)
-
-
-def is_unfiltered(topic: str) -> bool:
-    """Whether *topic* holds all of a survey's alerts, or the VOEvents."""
-    return topic == VOEVENTS or topic.startswith("alerts.")
 
 
 def _near(
