@@ -55,9 +55,10 @@ def open_terminal(stone: Stone, limits: TerminalLimits) -> Terminal:
 
             return Vtp(given["to"], given.get("survey", ""), stone.name, limits.allow_private)
         case "tom":
-            from nightwire.flows.terminals.tom import Tom
+            from nightwire.flows.terminals.tom import MENDABLE_ANSWERS, TIMEOUT, Tom
 
-            return Tom(given["url"], given["token"], given["survey"], given, http())
+            client = http(timeout=TIMEOUT, again=MENDABLE_ANSWERS)
+            return Tom(given["url"], given["token"], given["survey"], given, client)
     from nightwire.flows.terminals.stores import DatabaseTable, JsonLinesFile
 
     if stone.kind == "file":
