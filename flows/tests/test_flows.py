@@ -20,6 +20,7 @@ from flows.tests.receivers import receiver
 from flows.tests.running import (
     Stream,
     alert,
+    records_in,
     rewound,
     wait_for,
     worker,
@@ -308,8 +309,10 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         told = "page (worker one, since 20"
         wait_for(lambda: write_alerts(*more) or told in said("show", site.flow), tmp_path / "log")
         assert "does not run" not in said("show", site.flow)
-        site.up(out(site, "sky"))
+        older = f"{site.out}-older"
+        site.up(out(site, "sky").replace(site.out, older))
         wait_for(lambda: "worker" not in said("show", site.flow), tmp_path / "log")
+        wait_for(lambda: write_alerts(*more) or records_in(site.kafka, older) != [], tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     shared = f"{site.out}-too"
@@ -329,6 +332,7 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ended = said("down", site.flow, "--purge")
     assert f"{flow_queue(site.flow, 'page')} is deleted" in ended
     assert f"{site.out} is deleted" in ended
+    assert f"{older} is deleted" in ended
     assert shared not in ended  # a filter writes it too
     groups = admin(site.kafka).list_consumer_groups().result(30).valid
     assert [one.group_id for one in groups if site.flow in one.group_id] == []

@@ -185,8 +185,8 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
         known = [*running_flows(replace(one, paused=False) for one in flows.values())]
         used = {topic for one in known if one.name != name for topic in one.input_topics | one.output_topics}
         used |= {one["output"] for one in read_filters(kafka).versions.values()}
-        written = {topic for one in known if one.name == name for topic in one.output_topics} - used
-        for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
+        written = {topic for one in known if one.name == name for topic in one.output_topics}
+        for topic in purged(kafka, name, written, used):
             click.echo(f"{topic} is deleted")
 
 
