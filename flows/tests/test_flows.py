@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from conftest import mock_cluster
 from flows.tests.conftest import Site, decoded, hook, out, place
-from flows.tests.receivers import receiver
+from flows.tests.receivers import Tom, receiver, serving
 from flows.tests.running import (
     Stream,
     alert,
@@ -342,6 +342,21 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     append_flow(site.kafka, site.flow, FLOW.encode(asdict(ended)))  # as the directory writes for ann
     assert "is down" in said("down", site.flow)  # by the operator: the name is free
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+
+
+def test_a_tom_rejects_alerts_without_an_object(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
+    with serving(Tom()) as tom, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+        asked = '[stones.follow]\nkind = "tom"\nfrom = "sky"\ntoken = "env:NIGHTWIRE_FLOW_TOM"\n'
+        asked += f'url = "http://127.0.0.1:{tom.server_port}"\nfacility = "LCO"\n'
+        site.up(asked + 'observation_type = "IMAGING"\nparameters = {}\n')
+        for number, object_id in ((7, None), (8, 5)):
+            write_alerts(site.kafka, site.source, [number], diaObjectId=object_id, ra=10.0, dec=-20.0)
+        queue = flow_queue(site.flow, "follow")
+        wait_for(lambda: site.rows(queue) == [(2, 1, 1, 0)], tmp_path / "log")
+    assert [one["name"] for one in tom.targets] == ["sim 5"]
 
 
 def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:

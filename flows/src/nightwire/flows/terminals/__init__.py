@@ -6,13 +6,21 @@ from pathlib import Path
 
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.terminal import ENV_PREFIX, VARIABLE_PREFIX, EventView, Terminal, secret
+from nightwire.flows.terminals.terminal import (
+    ENV_PREFIX,
+    VARIABLE_PREFIX,
+    EventView,
+    Rejected,
+    Terminal,
+    secret,
+)
 
 __all__ = [
     "ENV_PREFIX",
     "VARIABLE_PREFIX",
     "EventView",
     "Refused",
+    "Rejected",
     "Terminal",
     "TerminalLimits",
     "Unavailable",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlsplit
 
 from nightwire.core.outside import AGAIN, Refused, Unavailable
 from nightwire.flows.terminals.http import HttpClient
-from nightwire.flows.terminals.terminal import EventView, Terminal, secret
+from nightwire.flows.terminals.terminal import EventView, Rejected, Terminal, secret
 from nightwire.schemas import survey
 
 TIMEOUT = 60.0
@@ -63,7 +63,7 @@ class Tom(Terminal):
         """Return the id of the target of the alert's object, which is made where it is missing."""
         view = survey(self.survey).view(dict(event.fields))
         if view.object_id is None or view.ra is None or view.dec is None:
-            raise Refused("the alert has no object with a position")
+            raise Rejected("no object with a position")
         name = f"{self.survey} {view.object_id}"
         made = {"name": name, "type": "SIDEREAL", "ra": view.ra, "dec": view.dec}
         if (found := self._find_target(name)) is None:
