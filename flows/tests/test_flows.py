@@ -28,17 +28,18 @@ from flows.tests.running import (
 )
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import FlowRecord, append_flow, read_flows
+from nightwire.core.subscriptions import FlowRecord, append_flow, read_flows, read_problems
 from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.terminal_runner import TerminalRunner
 from nightwire.flows.model import parse
+from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import FILTER, FLOW
-from nightwire.schemas.topics import filter_topic, flow_queue, settings
+from nightwire.schemas.topics import FLOW_PROBLEMS, filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -342,6 +343,21 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     append_flow(site.kafka, site.flow, FLOW.encode(asdict(ended)))  # as the directory writes for ann
     assert "is down" in said("down", site.flow)  # by the operator: the name is free
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+
+
+def test_a_worker_that_is_back_after_a_crash_withdraws_what_it_had_reported(site: Site) -> None:
+    ensure_topics(site.kafka, [settings(FLOW_PROBLEMS)])
+    now = [0.0]
+
+    def reported(found: dict[tuple[str, str], tuple[int, str]], *, say: bool) -> bool:
+        now[0] += 10.0
+        reporter.report(found)
+        return say == any(one.flow == site.flow for one in read_problems(site.kafka))
+
+    reporter = ProblemReporter(site.kafka, "one", lambda: now[0])
+    wait_for(lambda: reported({(site.flow, "out"): (1, "nobody answers")}, say=True))
+    reporter = ProblemReporter(site.kafka, "one", lambda: now[0])
+    wait_for(lambda: reported({}, say=False))
 
 
 def test_a_tom_rejects_alerts_without_an_object(

@@ -196,7 +196,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     "--files", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
     help="Where flows may write files.  [default: nowhere]",
 )  # fmt: skip
-@duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
+@duration_option("--takeover", "6s", "When another worker goes on after a crash; Kafka's least is 6s.")
 @click.option(
     "--allow-inside", is_flag=True, help="Webhooks, TOMs, VTP: private networks too, and this machine."
 )
