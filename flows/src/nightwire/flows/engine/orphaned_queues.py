@@ -134,8 +134,7 @@ def purge(bootstrap: str, name: str, written: Collection[str], used: Collection[
     """
     client = admin(bootstrap)
     topics = client.list_topics(timeout=10).topics
-    outputs = {one: [*topics[one].partitions] for one in topics if one.startswith("broker.")}
-    free = {one: partitions for one, partitions in outputs.items() if one not in used}
+    free = {one: [*topics[one].partitions] for one in topics if one.startswith("broker.") and one not in used}
     ours = {flow_state(name), *free.keys() & {*written, *_written_by(bootstrap, name, free)}}
     gone = sorted(one for one in topics if one.startswith(f"flow.{name}.") or one in ours)
     groups = {one.group_id for one in client.list_consumer_groups().result(30).valid}

@@ -8,6 +8,7 @@ terminal has no use for it: then it is rejected by name.
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -120,7 +121,7 @@ class TerminalRunner(RestartingThread):
             why = self._attempt(terminal, message)
             if why is None or isinstance(why, Rejected):
                 self.problem = ""
-                return queue.count(message, delivered=not why, rejected={str(why): 1} if why else None)
+                return queue.count(message, {"rejected": {str(why): 1}} if why else {"delivered": 1})
             self.problem = str(why)
             age = (now_ms() - message.timestamp()[1]) / 1000
             late = attempts >= LEAST_ATTEMPTS and age > seconds(stone.options.get("give_up", GIVE_UP))
@@ -201,25 +202,17 @@ class QueueConsumer:
         self.positions.clear()
         source.unassign()
 
-    def count(
-        self,
-        message: Message,
-        *,
-        delivered: int = 0,
-        dead_lettered: int = 0,
-        rejected: Mapping[str, int] | None = None,
-    ) -> None:
-        """Count *message* in the accounts, and move the position behind it."""
+    def count(self, message: Message, fate: Mapping[str, Any]) -> None:
+        """Count *message* by its *fate*, which `OffsetAccounts.count` takes; go on behind it."""
         here, offset = partition_of(message), message.offset() or 0
-        fate = {"delivered": delivered, "dead_lettered": dead_lettered}
-        self._accounts.count(here, offset, **fate, rejected=rejected)
+        self._accounts.count(here, offset, **fate)
         self.positions[here] = offset + 1
         self.commit()
 
     def send_to_dead_letters(self, message: Message, why: str) -> None:
         """Send *message* to dead letters with the reason *why*."""
         send_message_to_dead_letters(self._writer, message, stage=self._queue, reason=why)
-        self.count(message, dead_lettered=1)
+        self.count(message, {"dead_lettered": 1})
 
     def seek_back(self, message: Message) -> None:
         """Read *message* again, if its partition is still assigned."""
