@@ -67,15 +67,22 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Tom(ThreadingHTTPServer):
-    """Answers as TOM Toolkit 3.1 does, to requests that have all that its API asks for."""
+    """Answers as TOM Toolkit 3.1 does, to requests that have all that its API asks for.
+
+    Targets are not seen in so many lists as *late* says, as where another terminal makes them just
+    then.  The facility takes *pace* [s]; a *location* is where the TOM redirects, unfollowed, who
+    asks for an observation while the facility refuses its password.
+    """
 
     daemon_threads = True
     wanted = ("facility", "observation_type", "target_id", "observing_parameters")
+    page = 2
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TomHandler)
         self.targets: list[dict[str, Any]] = []
         self.observations: list[dict[str, Any]] = []
+        self.late, self.pace, self.location = 0, 0.0, ""
 
 
 class TomHandler(BaseHTTPRequestHandler):
@@ -86,10 +93,15 @@ class TomHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """List targets of a name, or observations of a target that has some."""
         path, asked = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
-        if path == "/api/targets/":
-            return self._page([one for one in self.server.targets if asked["name"][0] in one["name"]])
-        found = [one for one in self.server.observations if one["target_id"] == int(asked["target_id"][0])]
-        return self._page(found) if found else self._say(400, {"target_id": ["Select a valid choice."]})
+        if path != "/api/targets/":
+            target = int(asked["target_id"][0])
+            found = [one for one in self.server.observations if one["target_id"] == target]
+            return self._page(found) if found else self._say(400, {"target_id": ["Select a valid choice."]})
+        if self.server.late:
+            self.server.late -= 1
+            return self._page([])
+        begin, name = int(asked.get("offset", "0")[0]), asked["name"][0]
+        return self._page([one for one in self.server.targets if name in one["name"]], begin)
 
     def do_POST(self) -> None:
         """Make a target, or an observation."""
@@ -100,15 +112,25 @@ class TomHandler(BaseHTTPRequestHandler):
             return self._say(401, {"detail": "Invalid token."})
         if missing := [name for name in wanted if name not in said]:
             return self._say(400, [f"Missing required field {missing}."])
+        if targets and said["name"] in [one["name"] for one in self.server.targets]:
+            return self._say(400, {"name": ["target with this Name already exists."]})
+        if self.server.location and not targets:
+            return self._say(302, {})
+        time.sleep(0.0 if targets else self.server.pace)
         made = self.server.targets if targets else self.server.observations
         made.append({**said, "id": len(made) + 1})
         return self._say(201, made[-1] if targets else made[-1:])
 
-    def _page(self, found: list[dict[str, Any]]) -> None:
-        self._say(200, {"count": len(found), "next": None, "previous": None, "results": found})
+    def _page(self, found: list[dict[str, Any]], begin: int = 0) -> None:
+        end = begin + self.server.page
+        more = f"http://elsewhere{self.path.partition('&offset')[0]}&offset={end}"
+        some = {"results": found[begin:end], "next": more if end < len(found) else None}
+        self._say(200, {"count": len(found), "previous": None, **some})
 
     def _say(self, status: int, body: Any) -> None:
         self.send_response(status)
+        if status == 302:
+            self.send_header("location", self.server.location)
         self.end_headers()
         self.wfile.write(json.dumps(body).encode())
 

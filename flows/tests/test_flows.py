@@ -16,10 +16,11 @@ from click.testing import CliRunner
 
 from conftest import mock_cluster
 from flows.tests.conftest import Site, decoded, hook, out, place
-from flows.tests.receivers import receiver
+from flows.tests.receivers import Tom, receiver, serving
 from flows.tests.running import (
     Stream,
     alert,
+    records_in,
     rewound,
     wait_for,
     worker,
@@ -27,17 +28,18 @@ from flows.tests.running import (
 )
 from nightwire.core.kafka import Writer, admin, ensure_topics, headers_of, producer
 from nightwire.core.runtime import Endpoints
-from nightwire.core.subscriptions import FlowRecord, append_flow, read_flows
+from nightwire.core.subscriptions import FlowRecord, append_flow, read_flows, read_problems
 from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_owner
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.bridge import Bridge
 from nightwire.flows.engine.terminal_runner import TerminalRunner
 from nightwire.flows.model import parse
+from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import TerminalLimits
 from nightwire.schemas import SchemaRegistry
 from nightwire.schemas.records import FILTER, FLOW
-from nightwire.schemas.topics import filter_topic, flow_queue, settings
+from nightwire.schemas.topics import FLOW_PROBLEMS, filter_topic, flow_queue, settings
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -308,8 +310,10 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         told = "page (worker one, since 20"
         wait_for(lambda: write_alerts(*more) or told in said("show", site.flow), tmp_path / "log")
         assert "does not run" not in said("show", site.flow)
-        site.up(out(site, "sky"))
+        older = f"{site.out}-older"
+        site.up(out(site, "sky").replace(site.out, older))
         wait_for(lambda: "worker" not in said("show", site.flow), tmp_path / "log")
+        wait_for(lambda: write_alerts(*more) or records_in(site.kafka, older) != [], tmp_path / "log")
     said("show", site.flow, "--svg", str(tmp_path / "a.svg"))
     assert (tmp_path / "a.svg").read_text().startswith("<svg")
     shared = f"{site.out}-too"
@@ -329,6 +333,7 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         ended = said("down", site.flow, "--purge")
     assert f"{flow_queue(site.flow, 'page')} is deleted" in ended
     assert f"{site.out} is deleted" in ended
+    assert f"{older} is deleted" in ended
     assert shared not in ended  # a filter writes it too
     groups = admin(site.kafka).list_consumer_groups().result(30).valid
     assert [one.group_id for one in groups if site.flow in one.group_id] == []
@@ -338,6 +343,36 @@ def test_the_verbs(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     append_flow(site.kafka, site.flow, FLOW.encode(asdict(ended)))  # as the directory writes for ann
     assert "is down" in said("down", site.flow)  # by the operator: the name is free
     assert f"no flow {site.flow}" in said("down", site.flow, code=1)
+
+
+def test_a_worker_that_is_back_after_a_crash_withdraws_what_it_had_reported(site: Site) -> None:
+    ensure_topics(site.kafka, [settings(FLOW_PROBLEMS)])
+    now = [0.0]
+
+    def reported(found: dict[tuple[str, str], tuple[int, str]], *, say: bool) -> bool:
+        now[0] += 10.0
+        reporter.report(found)
+        return say == any(one.flow == site.flow for one in read_problems(site.kafka))
+
+    reporter = ProblemReporter(site.kafka, "one", lambda: now[0])
+    wait_for(lambda: reported({(site.flow, "out"): (1, "nobody answers")}, say=True))
+    reporter = ProblemReporter(site.kafka, "one", lambda: now[0])
+    wait_for(lambda: reported({}, say=False))
+
+
+def test_a_tom_rejects_alerts_without_an_object(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
+    with serving(Tom()) as tom, worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+        asked = '[stones.follow]\nkind = "tom"\nfrom = "sky"\ntoken = "env:NIGHTWIRE_FLOW_TOM"\n'
+        asked += f'url = "http://127.0.0.1:{tom.server_port}"\nfacility = "LCO"\n'
+        site.up(asked + 'observation_type = "IMAGING"\nparameters = {}\n')
+        for number, object_id in ((7, None), (8, 5)):
+            write_alerts(site.kafka, site.source, [number], diaObjectId=object_id, ra=10.0, dec=-20.0)
+        queue = flow_queue(site.flow, "follow")
+        wait_for(lambda: site.rows(queue) == [(2, 1, 1, 0)], tmp_path / "log")
+    assert [one["name"] for one in tom.targets] == ["sim 5"]
 
 
 def test_a_filter_that_notifies_is_a_flow(site: Site, tmp_path: Path) -> None:

@@ -191,6 +191,12 @@ def test_what_a_function_adds_is_there_for_those_that_follow() -> None:
         ),
         (
             WEBHOOK,
+            'kind = "tom"\nfrom = "few"\nurl = "https://a"\ntoken = "env:NIGHTWIRE_FLOW_A"\n'
+            'facility = "LCO"\nobservation_type = "IMAGING"\nparameters = { a = [{ b = "${ra}" }] }',
+            "line 34: stone hook: alerts of sim have no field ra",
+        ),
+        (
+            WEBHOOK,
             JOINED.replace("1h", "6d"),
             "line 30: stone hook: within is longer than five days",
         ),

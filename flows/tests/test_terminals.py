@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import ssl
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import date
 from email.message import EmailMessage
@@ -268,23 +269,67 @@ REQUEST = {
 }
 
 
-def test_a_tom_is_asked_once_to_observe_an_object(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The TOM is like one of TOM Toolkit 3.1, by which the same requests were taken."""
+@pytest.fixture
+def tom(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tom]:
+    """Yield a TOM like one of TOM Toolkit 3.1, by which the same requests were taken."""
     monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
-    placed = alert(7, band="g", ra=10.0, dec=-20.0)
-    event = EventView.decode(placed, "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None)))
-    with serving(Tom()) as tom:
-        asked = stone("tom", url=f"http://127.0.0.1:{tom.server_port}/", **REQUEST)
-        deliver(asked, INSIDE, event)
-        deliver(asked, INSIDE, event)
-        monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "guessed")
-        tom.targets.clear()
-        with pytest.raises(Refused, match="answers 401"):
-            deliver(asked, INSIDE, event)
+    with serving(Tom()) as server:
+        yield server
+
+
+PLACED = EventView.decode(
+    alert(7, band="g", ra=10.0, dec=-20.0), "alerts.sim/0/7", "bright", AlertDecoder(SchemaRegistry(None))
+)
+
+
+def ask(tom: Tom) -> None:
+    """Ask a TOM to observe the object of one event."""
+    deliver(stone("tom", url=f"http://127.0.0.1:{tom.server_port}/", **REQUEST), INSIDE, PLACED)
+
+
+def test_a_tom_is_asked_once_to_observe_an_object(tom: Tom) -> None:
+    ask(tom)
+    ask(tom)
     [observation] = tom.observations
     given = {"test_input": "band g", "exposures": [1, 2], "start": "2026-11-25"}
     assert observation["observing_parameters"] == given
     assert observation["name"] == "alerts.sim/0/7"
+
+
+def test_a_target_is_found_behind_others_whose_names_contain_its_own(tom: Tom) -> None:
+    tom.targets = [{"name": f"sim 8{more}", "id": id_} for id_, more in enumerate(("0", "1", "2", "3", ""))]
+    ask(tom)
+    assert [one["target_id"] for one in tom.observations] == [4]
+
+
+def test_a_target_that_another_terminal_makes_meanwhile_is_taken(tom: Tom) -> None:
+    ask(tom)
+    tom.observations, tom.late = [], 1
+    ask(tom)
+    assert [one["target_id"] for one in tom.observations] == [1]
+    tom.late = 2  # nor seen after: it is another user's
+    with pytest.raises(Refused, match="already exists"):
+        ask(tom)
+
+
+def test_a_tom_has_time_to_ask_its_facility(tom: Tom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "TIMEOUT", 0.1)
+    tom.pace = 0.3
+    ask(tom)
+    assert len(tom.observations) == 1
+
+
+def test_events_wait_while_a_tom_or_its_facility_refuses_a_password(
+    tom: Tom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "expired")
+    with pytest.raises(Unavailable, match="answers 401"):
+        ask(tom)
+    monkeypatch.setenv("NIGHTWIRE_FLOW_TOM", "swordfish")
+    tom.location = "/"
+    with pytest.raises(Unavailable, match="answers 302"):
+        ask(tom)
+    assert not tom.observations
 
 
 def test_a_mail_says_its_fields_in_lines_and_a_subject_is_one() -> None:

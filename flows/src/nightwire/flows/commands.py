@@ -185,8 +185,8 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
         known = [*running_flows(replace(one, paused=False) for one in flows.values())]
         used = {topic for one in known if one.name != name for topic in one.input_topics | one.output_topics}
         used |= {one["output"] for one in read_filters(kafka).versions.values()}
-        written = {topic for one in known if one.name == name for topic in one.output_topics} - used
-        for topic in purged(kafka, name, {one for one in written if one.startswith("broker.")}):
+        written = {topic for one in known if one.name == name for topic in one.output_topics}
+        for topic in purged(kafka, name, written, used):
             click.echo(f"{topic} is deleted")
 
 
@@ -196,7 +196,7 @@ def down(name: str, purge: bool, bootstrap: str | None) -> None:
     "--files", type=click.Path(file_okay=False, path_type=Path), metavar="FOLDER",
     help="Where flows may write files.  [default: nowhere]",
 )  # fmt: skip
-@duration_option("--takeover", "6s", "After a crash, how long until another worker goes on.")
+@duration_option("--takeover", "6s", "When another worker goes on after a crash; Kafka's least is 6s.")
 @click.option(
     "--allow-inside", is_flag=True, help="Webhooks, TOMs, VTP: private networks too, and this machine."
 )

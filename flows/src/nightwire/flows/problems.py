@@ -4,13 +4,14 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from confluent_kafka import KafkaException
 
 from nightwire.core.kafka import producer
-from nightwire.core.subscriptions import REPEAT_INTERVAL, FlowProblem
+from nightwire.core.subscriptions import REPEAT_INTERVAL, FlowProblem, reported_problems
 from nightwire.schemas.topics import FLOW_PROBLEMS
 
 log = logging.getLogger("nightwire.flows")
@@ -38,8 +39,12 @@ class ProblemReporter:
         # a late report is worth nothing, and a worker that may not write it is to log no errors
         self._client = producer(bootstrap, enable_idempotence=False, delivery_timeout_ms=5000)
         self._worker, self._clock = worker, clock
-        self._reported, self._last_seen = dict[ProblemKey, FlowProblem](), dict[ProblemKey, float]()
+        self._reported = dict[ProblemKey, FlowProblem]()
+        with suppress(KafkaException):  # what it said before a crash is withdrawn unless seen again
+            before = (one for one in reported_problems(bootstrap) if one.worker == worker)
+            self._reported = {(one.flow, one.stone): one for one in before}
         self._last_run = self._last_repeat = clock()
+        self._last_seen = dict.fromkeys(self._reported, self._last_run)
 
     def report(self, found: Mapping[ProblemKey, tuple[int, str]]) -> None:
         """Write the changes in the problems *found*: each a flow's version and a reason."""

@@ -1,6 +1,7 @@
 """HTTP to those outside: bounded in time and size, redirects not followed."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import httpx
@@ -8,23 +9,28 @@ import httpx
 from nightwire.core.outside.ssrf import Refused, Unavailable
 
 TIMEOUT = 10.0
-"""Longest time for a request and its answer, as a whole. [s]"""
+"""Longest time for a request and its answer, as a whole, unless it says another. [s]"""
 MAX_ANSWER = 1 << 20
 """Longest answer that is read, unless it says another. [byte]"""
-AGAIN = {408, 425, 429}
-"""Answers of the class 4xx after which asking again may help."""
-
-
-def _client() -> httpx.AsyncClient:
-    return httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=False)
+AGAIN = frozenset({408, 425, 429})
+"""Answers of the class 4xx after which asking again may help, unless it says others."""
 
 
 @dataclass
 class OutboundClient:
-    """An HTTP client for pinned URLs; used by one thread."""
+    """An HTTP client for pinned URLs; used by one thread.
 
-    _client: httpx.AsyncClient = field(default_factory=_client)
+    Attributes:
+        timeout: Longest time for a request and its answer, as a whole. [s]
+        again: Answers of the classes 3xx and 4xx after which asking again may help.
+    """
+
+    timeout: float = field(default_factory=lambda: TIMEOUT)
+    again: Collection[int] = AGAIN
     _runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+
+    def __post_init__(self) -> None:
+        self._client = httpx.AsyncClient(timeout=self.timeout, follow_redirects=False, trust_env=False)
 
     def send(self, request: httpx.Request, most: int = MAX_ANSWER) -> bytes:
         """Return the answer to a request that `PinnedUrl` made.
@@ -40,7 +46,7 @@ class OutboundClient:
         try:
             return self._runner.run(self._answer(request, most))
         except TimeoutError as error:
-            raise Unavailable(f"no answer within {TIMEOUT:g} s") from error
+            raise Unavailable(f"no answer within {self.timeout:g} s") from error
         except httpx.HTTPError as error:
             raise Unavailable(f"no answer: {type(error).__name__} {error}".strip()) from error
 
@@ -50,7 +56,7 @@ class OutboundClient:
         self._runner.close()
 
     async def _answer(self, request: httpx.Request, most: int) -> bytes:
-        async with asyncio.timeout(TIMEOUT):  # httpx alone bounds each byte's wait, not their sum
+        async with asyncio.timeout(self.timeout):  # httpx alone bounds each byte's wait, not their sum
             answer = await self._client.send(request, stream=True)
             try:
                 body = b""
@@ -58,17 +64,17 @@ class OutboundClient:
                     body = await _read(answer, most)
             finally:
                 await answer.aclose()
-        _judge(answer, body)
+        _judge(answer, body, self.again)
         return body
 
 
-def _judge(answer: httpx.Response, body: bytes) -> None:
+def _judge(answer: httpx.Response, body: bytes, again: Collection[int]) -> None:
     if answer.is_success:
         return
     said = f"answers {answer.status_code} {body[:200].decode(errors='replace')}".strip()
     if answer.is_redirect:
-        raise Refused(f"{said} to {answer.headers.get('location', '')[:200]}: redirects are not followed")
-    if answer.is_client_error and answer.status_code not in AGAIN:
+        said += f" to {answer.headers.get('location', '')[:200]}: redirects are not followed"
+    if (answer.is_redirect or answer.is_client_error) and answer.status_code not in again:
         raise Refused(said)
     raise Unavailable(said)
 

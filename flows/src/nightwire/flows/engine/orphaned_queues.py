@@ -2,8 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from itertools import chain, islice, takewhile
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -11,7 +12,16 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
-from nightwire.core.kafka import GroupOffsets, Writer, admin, consumer, read_until, watermarks
+from nightwire.core.kafka import (
+    GroupOffsets,
+    Writer,
+    admin,
+    all_watermarks,
+    consumer,
+    headers_of,
+    read_until,
+    watermarks,
+)
 from nightwire.core.runtime import now_ms
 from nightwire.flows.engine.queue_reading import (
     BATCH,
@@ -30,6 +40,8 @@ WAIT = 86_400.0
 REASON = "its stone is no part of the flow any more, and nobody read it for a day"
 MOST = 50_000
 """Most events of one queue that expire before the next queue's turn."""
+NEWEST = 4
+"""Offsets at a partition's end whose records tell who writes a topic; some are of transactions."""
 GROUP_TIMEOUT = 60.0
 """Longest wait until a group has no members. [s]"""
 GROUP_POLL = 0.2
@@ -108,23 +120,42 @@ def unread_counts(bootstrap: str, flow: Flow) -> dict[str, int]:
     return counted
 
 
-def purge(bootstrap: str, name: str, written: Collection[str]) -> list[str]:
-    """Delete queues, state and groups of ended flow *name*, topics *written* too; return topics.
+def purge(bootstrap: str, name: str, written: Collection[str], used: Collection[str]) -> list[str]:
+    """Delete queues, state, groups and outputs of ended flow *name*; return the topics.
+
+    Args:
+        bootstrap: Kafka's address.
+        name: The flow.
+        written: Topics that its last version wrote; those of older ones are told by their records.
+        used: Topics that other flows and filters read or write: they stay.
 
     Raises:
         KafkaException: Kafka refuses, or a worker still reads after `GROUP_TIMEOUT`.
     """
     client = admin(bootstrap)
     topics = client.list_topics(timeout=10).topics
-    gone = sorted(
-        one for one in topics if one.startswith(f"flow.{name}.") or one in {*written, flow_state(name)}
-    )
+    free = {one: [*topics[one].partitions] for one in topics if one.startswith("broker.") and one not in used}
+    ours = {flow_state(name), *free.keys() & {*written, *_written_by(bootstrap, name, free)}}
+    gone = sorted(one for one in topics if one.startswith(f"flow.{name}.") or one in ours)
     groups = {one.group_id for one in client.list_consumer_groups().result(30).valid}
     for group in sorted(groups & {f"flow.{name}", *gone}):
         _delete_group(client, group)
     for done in client.delete_topics(gone).values() if gone else ():
         done.result(30)
     return gone
+
+
+def _written_by(bootstrap: str, name: str, topics: Mapping[str, Sequence[int]]) -> set[str]:
+    """Return those of *topics*, with their partitions, whose newest records are flow *name*'s."""
+    partitions = [(topic, one) for topic, numbers in topics.items() for one in numbers]
+    marks = {one: at for one, at in all_watermarks(admin(bootstrap), partitions).items() if at.low < at.high}
+    writers = defaultdict[str, set[bytes]](set)
+    with closing(consumer(bootstrap, enable_partition_eof=True)) as reader:
+        begins = [TopicPartitionOffset(*one, max(at.low, at.high - NEWEST)) for one, at in marks.items()]
+        reader.assign(begins)
+        for message in read_until(reader, {one: at.high for one, at in marks.items()}):
+            writers[str(message.topic())].add(headers_of(message).get("flow", b""))
+    return {topic for topic, found in writers.items() if found == {name.encode()}}
 
 
 def _delete_group(client: AdminClient, group: str) -> None:

@@ -1,12 +1,14 @@
 """Delivery of the events in a terminal's queue, one after the other, at least once.
 
 Each terminal has a consumer group of its own, so a slow one stops no other.  An event that is not
-taken is tried again; one tried for too long, or refused for good, goes to dead letters.
+taken is tried again; one tried for too long, or refused for good, goes to dead letters, unless the
+terminal has no use for it: then it is rejected by name.
 """
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
@@ -32,7 +34,15 @@ from nightwire.flows.engine.queue_reading import (
 )
 from nightwire.flows.model import Flow, Stone, seconds
 from nightwire.flows.restarting_thread import RestartingThread
-from nightwire.flows.terminals import EventView, Refused, Terminal, TerminalLimits, Unavailable, open_terminal
+from nightwire.flows.terminals import (
+    EventView,
+    Refused,
+    Rejected,
+    Terminal,
+    TerminalLimits,
+    Unavailable,
+    open_terminal,
+)
 from nightwire.schemas import AlertDecoder, DecodeError, SchemaError, SchemaRegistry
 
 log = logging.getLogger("nightwire.flows")
@@ -109,9 +119,9 @@ class TerminalRunner(RestartingThread):
         while self._may_deliver(queue, message, stone):
             attempts += 1
             why = self._attempt(terminal, message)
-            if why is None:
+            if why is None or isinstance(why, Rejected):
                 self.problem = ""
-                return queue.count(message, delivered=1)
+                return queue.count(message, {"rejected": {str(why): 1}} if why else {"delivered": 1})
             self.problem = str(why)
             age = (now_ms() - message.timestamp()[1]) / 1000
             late = attempts >= LEAST_ATTEMPTS and age > seconds(stone.options.get("give_up", GIVE_UP))
@@ -192,17 +202,17 @@ class QueueConsumer:
         self.positions.clear()
         source.unassign()
 
-    def count(self, message: Message, *, delivered: int = 0, dead_lettered: int = 0) -> None:
-        """Count *message* in the accounts, and move the position behind it."""
+    def count(self, message: Message, fate: Mapping[str, Any]) -> None:
+        """Count *message* by its *fate*, which `OffsetAccounts.count` takes; go on behind it."""
         here, offset = partition_of(message), message.offset() or 0
-        self._accounts.count(here, offset, delivered=delivered, dead_lettered=dead_lettered)
+        self._accounts.count(here, offset, **fate)
         self.positions[here] = offset + 1
         self.commit()
 
     def send_to_dead_letters(self, message: Message, why: str) -> None:
         """Send *message* to dead letters with the reason *why*."""
         send_message_to_dead_letters(self._writer, message, stage=self._queue, reason=why)
-        self.count(message, dead_lettered=1)
+        self.count(message, {"dead_lettered": 1})
 
     def seek_back(self, message: Message) -> None:
         """Read *message* again, if its partition is still assigned."""

@@ -300,8 +300,8 @@ def _transform_errors(stone: Stone, incoming: EventType) -> Iterator[tuple[str, 
 
 def _template_errors(stone: Stone, incoming: EventType) -> Iterator[tuple[str, str]]:
     names, survey = [schema_names(schema) for schema in incoming.schemas], incoming.survey
-    for key in ("subject", "text") if names else ():
-        for name in TEMPLATE_FIELD.findall(stone.options.get(key, "")):
+    for key in ("subject", "text", "parameters") if names else ():
+        for name in TEMPLATE_FIELD.findall(str(stone.options.get(key, ""))):
             if name != "id" and not any(known.has(name) for known in names):
                 yield key, f"alerts of {survey} have no field {name}: ${{{name}}} would stay as it is"
 

@@ -6,13 +6,21 @@ from pathlib import Path
 
 from nightwire.core.outside import Refused, Unavailable
 from nightwire.flows.model import Stone
-from nightwire.flows.terminals.terminal import ENV_PREFIX, VARIABLE_PREFIX, EventView, Terminal, secret
+from nightwire.flows.terminals.terminal import (
+    ENV_PREFIX,
+    VARIABLE_PREFIX,
+    EventView,
+    Rejected,
+    Terminal,
+    secret,
+)
 
 __all__ = [
     "ENV_PREFIX",
     "VARIABLE_PREFIX",
     "EventView",
     "Refused",
+    "Rejected",
     "Terminal",
     "TerminalLimits",
     "Unavailable",
@@ -55,9 +63,10 @@ def open_terminal(stone: Stone, limits: TerminalLimits) -> Terminal:
 
             return Vtp(given["to"], given.get("survey", ""), stone.name, limits.allow_private)
         case "tom":
-            from nightwire.flows.terminals.tom import Tom
+            from nightwire.flows.terminals.tom import MENDABLE_ANSWERS, TIMEOUT, Tom
 
-            return Tom(given["url"], given["token"], given["survey"], given, http())
+            client = http(timeout=TIMEOUT, again=MENDABLE_ANSWERS)
+            return Tom(given["url"], given["token"], given["survey"], given, client)
     from nightwire.flows.terminals.stores import DatabaseTable, JsonLinesFile
 
     if stone.kind == "file":

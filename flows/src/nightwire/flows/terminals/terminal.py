@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from string import Template
 from typing import Any
 
-from nightwire.core.outside import Unavailable
+from nightwire.core.outside import Refused, Unavailable
 from nightwire.schemas import AlertDecoder, records
 
 ENV_PREFIX = "env:"
@@ -74,6 +74,10 @@ class EventView:
         return FieldTemplate(template).safe_substitute({name: escape(one) for name, one in fields.items()})
 
 
+class Rejected(Refused):
+    """The terminal has no use for the event, with which nothing is wrong: it is no dead letter."""
+
+
 class Terminal(ABC):
     """A terminal outside Kafka, used by one thread."""
 
@@ -84,6 +88,7 @@ class Terminal(ABC):
         Raises:
             Unavailable: It was not taken; another attempt may help.
             Refused: It will never be taken.
+            Rejected: Nor is it a dead letter.
         """
 
     def close(self) -> None:  # noqa: B027  (most hold nothing open)

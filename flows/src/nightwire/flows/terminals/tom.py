@@ -4,12 +4,18 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-from nightwire.core.outside import Refused, Unavailable
+from nightwire.core.outside import AGAIN, Refused, Unavailable
 from nightwire.flows.terminals.http import HttpClient
-from nightwire.flows.terminals.terminal import EventView, Terminal, secret
+from nightwire.flows.terminals.terminal import EventView, Rejected, Terminal, secret
 from nightwire.schemas import survey
+
+TIMEOUT = 60.0
+"""Longest time for an answer: the TOM asks the facility meanwhile. [s]"""
+MENDABLE_ANSWERS = AGAIN | {302, 401, 403}
+"""Answers after which asking again may help: tokens expire, and a TOM that is refused by the
+facility, for its own password there, redirects to its front page."""
 
 
 @dataclass
@@ -45,7 +51,7 @@ class Tom(Terminal):
         self._ask("POST", "observations/", made)
 
     def _is_requested(self, target: int) -> bool:
-        query = urlencode({"target_id": target, "facility": self.request["facility"]})
+        query = urlencode({"target_id": target, "facility": self.request["facility"], "limit": 1})
         try:
             return bool(self._ask("GET", f"observations/?{query}")["count"])
         except Refused as error:
@@ -57,12 +63,26 @@ class Tom(Terminal):
         """Return the id of the target of the alert's object, which is made where it is missing."""
         view = survey(self.survey).view(dict(event.fields))
         if view.object_id is None or view.ra is None or view.dec is None:
-            raise Refused("the alert has no object with a position")
+            raise Rejected("no object with a position")
         name = f"{self.survey} {view.object_id}"
-        found = self._ask("GET", f"targets/?{urlencode({'name': name})}")["results"]
-        exact = [one for one in found if one.get("name") == name]
         made = {"name": name, "type": "SIDEREAL", "ra": view.ra, "dec": view.dec}
-        return int((exact or [self._ask("POST", "targets/", made)])[0]["id"])
+        if (found := self._find_target(name)) is None:
+            try:
+                found = int(self._ask("POST", "targets/", made)["id"])
+            except Refused:
+                if (found := self._find_target(name)) is None:  # no other terminal has made it
+                    raise
+        return found
+
+    def _find_target(self, name: str) -> int | None:
+        """Return the id of target *name*; the TOM lists all whose names contain it, in pages."""
+        query = urlencode({"name": name})
+        while query:
+            page = self._ask("GET", f"targets/?{query}")
+            if exact := [one["id"] for one in page["results"] if one["name"] == name]:
+                return int(exact[0])
+            query = urlsplit(page["next"] or "").query
+        return None
 
     def _ask(self, method: str, path: str, content: Any = None) -> Any:
         headers = {"authorization": f"Token {secret(self.token)}", "content-type": "application/json"}
