@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from archive.tests.conftest import alert
 from nightwire.archive import Archive, ArchiveError, QueryError
-from nightwire.archive.querying import FORMATS, as_avro, parse_columns, votable_error
+from nightwire.archive.querying import FORMATS, avro_parts, parse_columns, votable_error
 from nightwire.archive.querying.cone import Cone, merge_ranges
 from nightwire.archive.querying.light_curve import merge
 from nightwire.archive.querying.min_max import MinMax
@@ -34,7 +34,9 @@ def test_whole_alerts_have_their_stamps(archived: Archive) -> None:
     (whole,) = archived.packets(42)
     assert archived.decode(whole).alert["cutoutScience"] == alert(42)["cutoutScience"]
     rows = archived.object(1000014)
-    (made,) = as_avro(archived.packets_of(rows), archived.decode).values()
+    parts = [*avro_parts(archived.packets_of(rows), archived.decode)]
+    assert {number for number, _ in parts} == {0}
+    made = b"".join(part for _, part in parts)
     assert [one.record["diaSourceId"] for one in read_container(made)] == [42, 43, 44]
 
 
