@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, packet, put
@@ -106,6 +107,34 @@ def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_pa
         told.append(told_by(table))
         assert len(told[1]) < len(told[0]) or table is tables.packets
         assert bounds_of(told[0]) == bounds_of(told[1])
+
+
+def test_the_list_of_files_is_read_once_while_nobody_else_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, read, other = SurveyWriter(Store(tmp_path), "sim", Known()), list[int](), list[int]()
+    for n in range(12):
+        put(tables, packet(n, partition=0), packet(n, partition=1), packet(n, partition=2))
+    listed, compact = DeltaTable.get_add_actions, Table._compact
+
+    def counted(table: DeltaTable, flatten: bool = False) -> Any:
+        read.append(1)
+        return listed(table, flatten)
+
+    def overtaken(table: Table, found: DeltaTable, run: Any) -> None:
+        compact(table, found, run)
+        if len(other) == 1:
+            DeltaTable(table.uri).delete("partition = 2")
+        other.append(1)
+
+    monkeypatch.setattr(DeltaTable, "get_add_actions", counted)
+    assert (tables.packets.compact(), len(read)) == (33, 1)
+    for n in range(12, 14):
+        put(tables, packet(n, partition=0), packet(n, partition=1), packet(n, partition=2))
+    read.clear()
+    monkeypatch.setattr(Table, "_compact", overtaken)
+    assert (tables.packets.compact() > 0, len(read), len(other)) == (True, 2, 2)
+    assert {one.count("partition=2") for one in tables.packets.refreshed().file_uris()} == {0}
 
 
 def told_by(table: Table) -> list[dict[str, Any]]:

@@ -239,15 +239,18 @@ class Table:
         """
         if (found := self.refreshed()) is None:
             return 0
-        before = len(found.file_uris())
+        before, version = len(found.file_uris()), found.version()
         files = pa.table(found.get_add_actions())
+        paths = {*files["path"].to_pylist()}
         for run in plan_runs(files, self.layout.partition_by, self.layout.file_order, min_files):
-            current = pa.table(found.get_add_actions())["path"].to_pylist()
-            if not {one["path"] for one in run} <= {*current}:
-                continue  # what went before the commit's version is no conflict to it
+            if found.version() != version:  # what others did before is no conflict to a commit
+                paths, version = {*pa.table(found.get_add_actions())["path"].to_pylist()}, found.version()
+            if not {one["path"] for one in run} <= paths:
+                continue
             try:
                 with self._translated_errors("not joined", CommitFailedError):
                     self._compact(found, run)
+                version += 1
             except CommitFailedError as error:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
             self.refreshed()
