@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, packet, put
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, packets_in
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, data_files, packets_in
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
@@ -82,7 +82,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
             super().write_table(table, row_group_size)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compaction, "ParquetWriter", Measured)
+        patched.setattr(data_files, "ParquetWriter", Measured)
         assert tables.packets.compact() == count // 4 - 1
     assert max(most) < count * 200_000 / 3
     (uri,) = tables.packets.refreshed().file_uris()
@@ -95,6 +95,27 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
     ]
     assert [one.offset for one in kept] == [*range(count)]
     assert {len(one.value or b"") for one in kept} == {200_001}
+
+
+def test_whole_alerts_are_added_group_by_group(tmp_path: Path) -> None:
+    tables, count, default = SurveyWriter(Store(tmp_path), "sim", Known()), 64, pa.default_memory_pool()
+    packets = [packet(n, b"x" + os.urandom(200_000), n % 2) for n in range(count)]
+    pool = pa.proxy_memory_pool(default)
+    pa.set_memory_pool(pool)
+    try:
+        put(tables, *packets)
+    finally:
+        pa.set_memory_pool(default)
+    assert pool.max_memory() < count * 200_000 / 3
+    for number in (0, 1):
+        (rows,) = tables.packets.read_range(number, 0, count, count)
+        assert [*packets_in("alerts.sim", rows)] == packets[number::2]
+    (one, _) = told_by(tables.packets)
+    assert (one["num_records"], one["min.offset"], one["max.offset"]) == (
+        32,
+        one["partition.partition"],
+        62 + one["partition.partition"],
+    )
 
 
 def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ from nightwire.schemas import Decoded
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 
-def avro_parts(
-    packets: Iterable[Packet], decode: Callable[[Packet], Decoded]
-) -> Iterator[tuple[int, bytes]]:
+def avro_parts(packets: Iterable[Packet], decode: Callable[[Packet], Decoded]) -> Iterator[tuple[int, bytes]]:
     """Yield containers of the alerts in *packets*, one a schema, as parts to be joined.
 
     Args:
