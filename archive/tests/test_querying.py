@@ -124,6 +124,28 @@ def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why
     assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
 
 
+def test_sums_are_numbers_in_every_form(archived: Archive) -> None:
+    """DuckDB adds integers up to decimals, which JSON and VOTable would have as texts."""
+    found = archived.query("SELECT sum(visit) AS v, 1.5 AS d, sum(9e18::BIGINT) AS large FROM sim")
+    assert found.to_pylist() == [{"v": 7 * 298, "d": 1.5, "large": 298 * 9e18}]
+    assert json.loads(FORMATS["json"][1](found)) == found.to_pylist()
+    table = parse_single_table(io.BytesIO(FORMATS["votable"][1](found)))
+    assert [field.datatype for field in table.fields] == ["long", "double", "double"]
+    bands = FORMATS["json"][1](archived.query("SELECT histogram(band) AS h FROM sim"))
+    assert json.loads(bands) == [{"h": [["r", 298]]}]
+
+
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "SELECT 1 AS one FROM SIM LIMIT 2", "DESCRIBE Sim_Packets"])
+def test_tables_are_listed_and_named_in_any_case(archived: Archive, sql: str) -> None:
+    with Archive(archived.store.url) as found:
+        assert len(found.query(sql)) >= 2
+
+
+def test_who_asks_for_an_array_is_told_where_it_is(archived: Archive) -> None:
+    with pytest.raises(QueryError, match="Arrays and stamps are no columns"):
+        archived.query("SELECT id, unnest(prvDiaSources) FROM sim")
+
+
 def test_a_question_that_takes_too_long_is_ended(archived: Archive) -> None:
     with pytest.raises(QueryError, match="no answer within"):
         archived.query("SELECT count(*) FROM range(1000000000) a, range(1000) b", timeout=0.2)
