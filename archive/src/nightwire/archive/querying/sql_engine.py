@@ -150,7 +150,7 @@ def _collect(batches: Any, max_bytes: int | None) -> Any:
 
 
 def _without_decimals(table: Any) -> Any:
-    """Return *table* with whole numbers and floats in place of decimals, as of a sum of integers."""
+    """Return *table* with integers and floats in place of decimals: sums of integers are such."""
     for n, field in enumerate(table.schema):
         if pa.types.is_decimal(field.type):
             column = table.column(n)
