@@ -230,7 +230,7 @@ class Table:
         def commit(found: DeltaTable) -> None:
             properties = commit_properties(self.uri, found, ranges)
             found.create_write_transaction(
-                added, "append", found.schema(), [*self.layout.partition_by], commit_properties=properties
+                [*added], "append", found.schema(), [*self.layout.partition_by], commit_properties=properties
             )
 
         self._commit(commit, PACKET_SCHEMA)
