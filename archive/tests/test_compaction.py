@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyarrow.parquet import ParquetFile, ParquetWriter
 
 from archive.tests.conftest import Known, packet, put
-from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, compaction, packets_in
+from nightwire.archive.storage import ALERTS, INDEX, PACKETS, Store, Table, data_files, packets_in
 from nightwire.archive.writing import SurveyWriter
 
 pytestmark = pytest.mark.slow
@@ -81,7 +82,7 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
             super().write_table(table, row_group_size)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(compaction, "ParquetWriter", Measured)
+        patched.setattr(data_files, "ParquetWriter", Measured)
         assert tables.packets.compact() == count // 4 - 1
     assert max(most) < count * 200_000 / 3
     (uri,) = tables.packets.refreshed().file_uris()
@@ -96,6 +97,27 @@ def test_whole_alerts_are_joined_group_by_group(tmp_path: Path) -> None:
     assert {len(one.value or b"") for one in kept} == {200_001}
 
 
+def test_whole_alerts_are_added_group_by_group(tmp_path: Path) -> None:
+    tables, count, default = SurveyWriter(Store(tmp_path), "sim", Known()), 64, pa.default_memory_pool()
+    packets = [packet(n, b"x" + os.urandom(200_000), n % 2) for n in range(count)]
+    pool = pa.proxy_memory_pool(default)
+    pa.set_memory_pool(pool)
+    try:
+        put(tables, *packets)
+    finally:
+        pa.set_memory_pool(default)
+    assert pool.max_memory() < count * 200_000 / 3
+    for number in (0, 1):
+        (rows,) = tables.packets.read_range(number, 0, count, count)
+        assert [*packets_in("alerts.sim", rows)] == packets[number::2]
+    (one, _) = told_by(tables.packets)
+    assert (one["num_records"], one["min.offset"], one["max.offset"]) == (
+        32,
+        one["partition.partition"],
+        62 + one["partition.partition"],
+    )
+
+
 def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_path: Path) -> None:
     tables = SurveyWriter(Store(tmp_path), "sim", Known())
     for n in range(0, 40, 10):
@@ -106,6 +128,34 @@ def test_what_the_log_tells_of_a_joined_file_is_what_it_told_of_its_parts(tmp_pa
         told.append(told_by(table))
         assert len(told[1]) < len(told[0]) or table is tables.packets
         assert bounds_of(told[0]) == bounds_of(told[1])
+
+
+def test_the_list_of_files_is_read_once_while_nobody_else_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, read, other = SurveyWriter(Store(tmp_path), "sim", Known()), list[int](), list[int]()
+    for n in range(12):
+        put(tables, packet(n, partition=0), packet(n, partition=1), packet(n, partition=2))
+    listed, compact = DeltaTable.get_add_actions, Table._compact
+
+    def counted(table: DeltaTable, flatten: bool = False) -> Any:
+        read.append(1)
+        return listed(table, flatten)
+
+    def overtaken(table: Table, found: DeltaTable, run: Any) -> None:
+        compact(table, found, run)
+        if len(other) == 1:
+            DeltaTable(table.uri).delete("partition = 2")
+        other.append(1)
+
+    monkeypatch.setattr(DeltaTable, "get_add_actions", counted)
+    assert (tables.packets.compact(), len(read)) == (33, 1)
+    for n in range(12, 14):
+        put(tables, packet(n, partition=0), packet(n, partition=1), packet(n, partition=2))
+    read.clear()
+    monkeypatch.setattr(Table, "_compact", overtaken)
+    assert (tables.packets.compact() > 0, len(read), len(other)) == (True, 2, 2)
+    assert {one.count("partition=2") for one in tables.packets.refreshed().file_uris()} == {0}
 
 
 def told_by(table: Table) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The archive over HTTP: pages and limits, cone search as the Virtual Observatory asks it."""
 
 import io
+import json
 import re
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import httpx
@@ -17,18 +18,22 @@ import pyarrow as pa
 import pytest
 from astropy.io import fits
 from astropy.io.votable import parse, parse_single_table
+from click.testing import CliRunner
 from prometheus_client import CollectorRegistry, Counter
 
-from archive.tests.conftest import CODEC, alert, packet, put, writer
+from archive.tests.conftest import CODEC, Known, alert, packet, put, writer
 from nightwire.archive import Archive, http_api
+from nightwire.archive.commands import archive
 from nightwire.archive.http_api import application
 from nightwire.archive.querying.survey_tables import SurveyTables
-from nightwire.archive.storage import packets_in
+from nightwire.archive.storage import Packet, packets_in
 from nightwire.core.runtime import free_port
-from nightwire.schemas import SIM_ALERT_ID
+from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
-from nightwire.schemas.wire import frame, read_container
+from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head, frame, read_container
 from tests._waiting import until
+
+SYNC = bytes(SYNC_SIZE)
 
 
 @contextmanager
@@ -115,7 +120,7 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
     def held(*given: Any) -> Any:
         now.append(1)
         most.append(len(now))
-        until(lambda: len(came) == 19, "all others ask meanwhile")
+        until(lambda: len(came) == 19 and len(most) >= 4, "all others ask, and four are let in")
         now.pop()
         return page(*given)
 
@@ -132,6 +137,47 @@ def test_whole_records_are_bounded_in_bytes_and_over_requests(
     with ThreadPoolExecutor(19) as pool:
         assert [*chain(*pool.map(ask, range(0, 300, 16)))] == [*range(300)]
     assert max(most) == 4
+
+
+def test_whole_alerts_are_sent_one_by_one(http: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next is read when the one before is on its way: of a long answer few are in memory."""
+    read, came = SurveyTables.read_packets, Event()
+
+    def held(tables: SurveyTables, number: int, begin: int, end: int) -> Iterator[Packet]:
+        if begin == 43:
+            assert came.wait(20)
+        return read(tables, number, begin, end)
+
+    monkeypatch.setattr(SurveyTables, "read_packets", held)
+    found = b""
+    with http.stream("GET", "/sim/objects/1000014", params={"as": "avro"}) as answer:
+        for part in answer.iter_raw():
+            found += part
+            came.set()
+    assert [one.record["diaSourceId"] for one in read_container(found)] == [42, 43, 44]
+
+
+@pytest.mark.parametrize("framed", [True, False])
+def test_alerts_of_several_schemas_are_in_several_containers(tmp_path: Path, framed: bool) -> None:
+    later = Codec(sim_alert_schema() | {"doc": "later"})
+    values = [CODEC.encode(alert(3)), later.encode(alert(4)), CODEC.encode(alert(5))]
+    heads = [frame(SIM_ALERT_ID, b""), frame(9, b""), frame(SIM_ALERT_ID, b"")]
+    if not framed:
+        texts = [json.dumps(codec.schema).encode() for codec in (CODEC, later, CODEC)]
+        heads = [container_head(text, SYNC) for text in texts]
+        values = [container_block(value, SYNC) for value in values]
+    joined = [head + value for head, value in zip(heads, values, strict=True)]
+    put(writer(tmp_path, Known(_9=later)), *(packet(n, value) for n, value in enumerate(joined)))
+    with answering(Archive(tmp_path), KafkaAccess({})) as http:
+        answer = http.get("/sim/objects/1000001", params={"as": "avro"})
+        assert (answer.status_code, "2 schemas" in answer.text) == (409, True), answer.text
+    words = ["object", "1000001", "--archive", str(tmp_path), "--as", "avro"]
+    shown = CliRunner().invoke(archive, words)
+    assert (shown.exit_code, "several schemas" in shown.output) == (2, True)
+    assert CliRunner().invoke(archive, [*words, "--out", str(tmp_path / "o.avro")]).exit_code == 0
+    files = [(tmp_path / name).read_bytes() for name in ("o.avro", "o-2.avro")]
+    found = [[one.record["diaSourceId"] for one in read_container(file)] for file in files]
+    assert found == [[3, 5], [4]]
 
 
 def test_a_stamp_is_had_by_the_id_of_its_alert(tmp_path: Path) -> None:

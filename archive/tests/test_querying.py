@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from archive.tests.conftest import alert
 from nightwire.archive import Archive, ArchiveError, QueryError
-from nightwire.archive.querying import FORMATS, as_avro, parse_columns, votable_error
+from nightwire.archive.querying import FORMATS, avro_parts, parse_columns, votable_error
 from nightwire.archive.querying.cone import Cone, merge_ranges
 from nightwire.archive.querying.light_curve import merge
 from nightwire.archive.querying.min_max import MinMax
@@ -34,7 +34,9 @@ def test_whole_alerts_have_their_stamps(archived: Archive) -> None:
     (whole,) = archived.packets(42)
     assert archived.decode(whole).alert["cutoutScience"] == alert(42)["cutoutScience"]
     rows = archived.object(1000014)
-    (made,) = as_avro(archived.packets_of(rows), archived.decode).values()
+    parts = [*avro_parts(archived.packets_of(rows), archived.decode)]
+    assert {number for number, _ in parts} == {0}
+    made = b"".join(part for _, part in parts)
     assert [one.record["diaSourceId"] for one in read_container(made)] == [42, 43, 44]
 
 
@@ -120,6 +122,28 @@ def test_sql_reads_the_archive_and_nothing_else(archived: Archive, sql: str, why
     with pytest.raises(QueryError, match=why):
         archived.query(sql.replace("{folder}", archived.store.url))
     assert archived.query("SELECT count(*) AS n FROM sim").to_pylist() == [{"n": 298}]
+
+
+def test_sums_are_numbers_in_every_form(archived: Archive) -> None:
+    """DuckDB adds integers up to decimals, which JSON and VOTable would have as texts."""
+    found = archived.query("SELECT sum(visit) AS v, 1.5 AS d, sum(9e18::BIGINT) AS large FROM sim")
+    assert found.to_pylist() == [{"v": 7 * 298, "d": 1.5, "large": 298 * 9e18}]
+    assert json.loads(FORMATS["json"][1](found)) == found.to_pylist()
+    table = parse_single_table(io.BytesIO(FORMATS["votable"][1](found)))
+    assert [field.datatype for field in table.fields] == ["long", "double", "double"]
+    bands = FORMATS["json"][1](archived.query("SELECT histogram(band) AS h FROM sim"))
+    assert json.loads(bands) == [{"h": [["r", 298]]}]
+
+
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "SELECT 1 AS one FROM SIM LIMIT 2", "DESCRIBE Sim_Packets"])
+def test_tables_are_listed_and_named_in_any_case(archived: Archive, sql: str) -> None:
+    with Archive(archived.store.url) as found:
+        assert len(found.query(sql)) >= 2
+
+
+def test_who_asks_for_an_array_is_told_where_it_is(archived: Archive) -> None:
+    with pytest.raises(QueryError, match="Arrays and stamps are no columns"):
+        archived.query("SELECT id, unnest(prvDiaSources) FROM sim")
 
 
 def test_a_question_that_takes_too_long_is_ended(archived: Archive) -> None:

@@ -6,7 +6,7 @@ from archive.tests.conftest import URL, Known, packet, put
 from archive.tests.test_http_api import answering
 from nightwire.archive import Archive, ArchiveError
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.storage import FencedError, Store, packet_rows
+from nightwire.archive.storage import FencedError, Store
 from nightwire.archive.writing import SurveyWriter
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import KafkaAccess
@@ -26,7 +26,7 @@ def test_a_store_that_is_away_is_not_an_empty_one(monkeypatch: pytest.MonkeyPatc
 def test_a_bucket_holds_what_a_folder_holds(bucket: Store) -> None:
     tables, other = SurveyWriter(bucket, "sim", Known()), SurveyWriter(bucket, "sim", Known())
     put(tables, *(packet(n) for n in range(50)))
-    tables.packets.append(packet_rows([packet(50), packet(51)]), {("alerts.sim", 0): (50, 52)})
+    tables.packets.append_packets([packet(50), packet(51)], {("alerts.sim", 0): (50, 52)})
     with pytest.raises(FencedError):
         other.write([packet(50)], {("alerts.sim", 0): 50})
     assert SurveyWriter(bucket, "sim", Known()).position(0) == 52  # the others are caught up

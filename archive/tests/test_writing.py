@@ -20,7 +20,7 @@ from pyarrow import parquet
 from archive.tests.conftest import CODEC, NOON, Known, alert, packet, put, writer
 from nightwire.archive import Archive, serve
 from nightwire.archive.maintenance import Maintenance, Retention
-from nightwire.archive.storage import FencedError, StorageError, Store, Table, packet_rows
+from nightwire.archive.storage import FencedError, StorageError, Store, Table
 from nightwire.archive.writing import ArchiveConsumer, Batching, survey_writer
 from nightwire.archive.writing.columns import healpix, index_rows, nights
 from nightwire.archive.writing.schedules import ConstantDrain
@@ -43,9 +43,9 @@ def test_what_was_not_written_to_all_tables_is_caught_up(tmp_path: Path, reached
     tables = writer(tmp_path)
     put(tables, *(packet(n) for n in range(10)))
     late = [packet(n) for n in range(10, 30)]
-    tables.packets.append(packet_rows(late), {SOURCE: (10, 30)})
+    tables.packets.append_packets(late, {SOURCE: (10, 30)})
     if reached == "index":
-        rows, _ = tables._rows(late, packet_rows(late))
+        rows, _ = tables._rows(late)
         tables.index.append(index_rows(rows), {SOURCE: (10, 30)})
     assert writer(tmp_path).position(0) == 30
     assert ids(tmp_path) == [str(n) for n in range(1, 31)]
@@ -99,7 +99,7 @@ def test_what_is_no_longer_kept_whole_is_not_caught_up(tmp_path: Path) -> None:
     tables = writer(tmp_path)
     put(tables, *(packet(n) for n in range(10)))
     late = [packet(n) for n in range(10, 30)]
-    tables.packets.append(packet_rows(late), {SOURCE: (10, 30)})
+    tables.packets.append_packets(late, {SOURCE: (10, 30)})
     tables.packets.expire("2030-01-01", timedelta(hours=24))
     again = writer(tmp_path)
     assert again.position(0) == 30

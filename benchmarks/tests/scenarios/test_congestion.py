@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from nightwire.benchmarks import Context, Kind, Size
+from nightwire.benchmarks import Context, Kind, RunError, Size
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.scenarios.congestion import cut, drop_oldest
 from nightwire.benchmarks.scenarios.congestion.scenario import CongestionScenario
-
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.proof]
 
 KNOWN = {figure.name for figure in CongestionScenario.figures}
 
@@ -22,6 +20,9 @@ def context(kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cont
     return Context(tmp_path, Size(20, 1, 5.0), kafka)
 
 
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.proof
 def test_ages_are_measured_with_the_ladder_and_without(context: Context) -> None:
     one = cut.CutLink(context, Cluster(context))
     one.prepare()
@@ -30,3 +31,8 @@ def test_ages_are_measured_with_the_ladder_and_without(context: Context) -> None
     assert less.keys() == plain.keys()
     assert {*less, *dropped} == KNOWN
     assert 0 < dropped["dropped_share"] < 1
+
+
+def test_a_cut_in_which_nothing_came_is_a_failed_run() -> None:
+    with pytest.raises(RunError, match="nothing came while the link was cut"):
+        cut.Delivered().age(0.5)

@@ -3,9 +3,10 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -272,18 +273,26 @@ def _print_table(answer: Any) -> None:
 
 
 def _write_containers(found: "Archive", answer: Any, survey: str | None, out: Path | None) -> None:
-    from nightwire.archive.querying import as_avro
+    from nightwire.archive.querying import avro_parts
     from nightwire.archive.storage import ArchiveError
 
-    made = list(as_avro(found.packets_of(answer, survey), found.decode).values())
-    if not made:
+    with ExitStack() as exits:
+        files = list[BinaryIO]()
+        for number, part in avro_parts(found.packets_of(answer, survey), found.decode):
+            if number == len(files):
+                files.append(_container_file(number, out, exits))
+            files[number].write(part)
+    if not files:
         raise ArchiveError("no whole alert is here: nothing was found, or they are no longer kept")
-    if len(made) > 1 and out is None:
-        raise click.UsageError(
-            f"the alerts have {len(made)} schemas: with --out FILE each gets a file of its own"
-        )
-    for n, body in enumerate(made):
-        _write(body, out.with_stem(f"{out.stem}-{n + 1}") if out and n else out)
+
+
+def _container_file(number: int, out: Path | None, exits: ExitStack) -> BinaryIO:
+    if out is not None:
+        path = out.with_stem(f"{out.stem}-{number + 1}") if number else out
+        return exits.enter_context(path.open("wb"))
+    if number:
+        raise click.UsageError("the alerts have several schemas: with --out FILE each gets a file of its own")
+    return sys.stdout.buffer
 
 
 def _write(body: bytes, out: Path | None) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
@@ -12,10 +13,10 @@ from prometheus_client import Counter
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from nightwire.archive.querying import FORMATS, Archive, BusyError, as_avro, parse_columns, votable_error
+from nightwire.archive.querying import FORMATS, Archive, BusyError, avro_parts, parse_columns, votable_error
 from nightwire.archive.storage import ArchiveError, StorageError
 from nightwire.schemas import SchemaError, StampError, stamp_file
 from nightwire.schemas import survey as survey_called
@@ -28,6 +29,8 @@ MAX_PAGE_ROWS = 50_000
 """Most rows of a page."""
 MAX_PACKETS = 500
 """Most packets of an answer."""
+PACKET_COLUMNS = ("partition", "offset", "schema_id")
+"""The columns by which whole alerts are found."""
 PAGE_BYTES = 4 << 20
 """Size at which a page of packets ends. [byte]"""
 CONCURRENT_PACKETS = 4
@@ -125,17 +128,27 @@ def surveys(archive: Archive, _http: Request) -> Response:
 def alerts_of(find: Callable[..., Any], archive: Archive, http: Request) -> Any:
     """Answer with the alerts of an id, or of an object; ``?as=avro``: whole, with their stamps."""
     survey, name = http.path_params["survey"], http.path_params["id"]
-    found = find(archive, name, survey, parse_columns(http.query_params.get("columns")))
+    whole = http.query_params.get("as") == "avro"
+    columns = PACKET_COLUMNS if whole else parse_columns(http.query_params.get("columns"))
+    found = find(archive, name, survey, columns)
     if not len(found):
         raise RefusedError(404, f"no alert of {name} is archived")
-    if http.query_params.get("as") != "avro":
-        return found
-    made = as_avro(archive.packets_of(_rows(http, found), survey), archive.decode)
-    if not made:
+    return _container(archive, survey, _rows(http, found), _link(http, found)) if whole else found
+
+
+def _container(archive: Archive, survey: str, rows: Any, headers: Mapping[str, str]) -> Response:
+    """Answer with the whole alerts of *rows*; each is read as the one before is sent."""
+
+    def parts() -> Iterator[tuple[int, bytes]]:
+        return avro_parts(archive.packets_of(rows, survey), archive.decode)
+
+    ids = {*rows.column("schema_id").to_pylist()}
+    if (None in ids or len(ids) > 1) and (count := len({number for number, _ in parts()})) > 1:
+        raise RefusedError(409, f"these alerts have {count} schemas, a container has one: ask by id")
+    body = (part for _, part in parts())
+    if (head := next(body, None)) is None:
         raise RefusedError(404, "these alerts are no longer kept whole")
-    if len(made) > 1:
-        raise RefusedError(409, f"these alerts have {len(made)} schemas, a container has one: ask by id")
-    return Response(next(iter(made.values())), media_type="application/avro", headers=_link(http, found))
+    return StreamingResponse(chain([head], body), media_type="application/avro", headers=headers)
 
 
 def stamp(archive: Archive, http: Request) -> Response:

@@ -143,10 +143,11 @@ class Archive(AbstractContextManager["Archive"]):
         return self._workers.answer(sql, self._engine.views, max_rows, timeout, max_bytes)
 
     def _refresh_named_in(self, sql: str) -> None:
-        """Refresh the tables of the surveys that a query names."""
-        for name in self.surveys:
-            if re.search(rf"\b{re.escape(name)}(_packets)?\b", sql):
-                self.tables(name)
+        """Refresh the tables of the surveys that a query names; of all if it names none."""
+        surveys = self.surveys
+        named = [one for one in surveys if re.search(rf"\b{re.escape(one)}(_packets)?\b", sql, re.IGNORECASE)]
+        for name in named or surveys:
+            self.tables(name)
 
     def packets(self, alert_id: int | str, survey: str | None = None) -> list[Packet]:
         """Return the packets of an id: whole alerts, with their stamps."""

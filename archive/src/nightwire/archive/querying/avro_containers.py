@@ -2,26 +2,27 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from nightwire.archive.storage import Packet
 from nightwire.schemas import Decoded
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head
 
 
-def as_avro(packets: Iterable[Packet], decode: Callable[[Packet], Decoded]) -> dict[str, bytes]:
-    """Return containers of the alerts in *packets*, by schema.
+def avro_parts(packets: Iterable[Packet], decode: Callable[[Packet], Decoded]) -> Iterator[tuple[int, bytes]]:
+    """Yield containers of the alerts in *packets*, one a schema, as parts to be joined.
 
     Args:
-        packets: The packets.
+        packets: The packets; one at a time is in memory.
         decode: Returns a packet's schema and body.
+
+    Yields:
+        The number of a container, from 0, and its next part: its head, or an alert.
     """
-    made, syncs = dict[str, bytearray](), dict[str, bytes]()
+    sync, numbers = os.urandom(SYNC_SIZE), dict[str, int]()
     for packet in packets:
         decoded = decode(packet)
-        text = json.dumps(decoded.schema, sort_keys=True)
-        if text not in made:
-            syncs[text] = os.urandom(SYNC_SIZE)
-            made[text] = bytearray(container_head(text.encode(), syncs[text]))
-        made[text] += container_block(decoded.body, syncs[text])
-    return {text: bytes(one) for text, one in made.items()}
+        if (text := json.dumps(decoded.schema, sort_keys=True)) not in numbers:
+            numbers[text] = len(numbers)
+            yield numbers[text], container_head(text.encode(), sync)
+        yield numbers[text], container_block(decoded.body, sync)

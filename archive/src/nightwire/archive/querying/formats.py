@@ -50,7 +50,7 @@ def _json(value: Any) -> Any:
             return value.isoformat()
         case dict():
             return {name: _json(one) for name, one in value.items()}
-        case list():
+        case list() | tuple():  # a pair of a map
             return [_json(one) for one in value]
         case bytes():
             return value.hex()

@@ -14,6 +14,10 @@ ANSWERED = frozenset({duckdb.StatementType.SELECT})
 """Statements that are answered; not EXPLAIN: with ANALYZE it runs what it explains, even a COPY."""
 BATCH_ROWS = 2048
 """Rows of an answer between two looks at its size."""
+NO_COLUMN = (
+    "\nArrays and stamps are no columns: light_curve has the histories, and whole alerts (avro) have all"
+)
+"""What an error says besides of a column that is not there."""
 TIMEOUT = 60.0
 """Longest time for a query. [s]"""
 
@@ -114,7 +118,8 @@ class SqlEngine:
             except duckdb.IOException as error:
                 raise StorageError(str(error)) from error
             except (duckdb.Error, pa.ArrowException) as error:
-                raise QueryError(str(error)) from error
+                hint = NO_COLUMN if "not found in FROM" in str(error) else ""
+                raise QueryError(f"{error}{hint}") from error
             finally:
                 timer.cancel()
 
@@ -141,7 +146,20 @@ def _collect(batches: Any, max_bytes: int | None) -> Any:
                 f"the answer has more than {max_bytes >> 20} MiB: ask for fewer columns, or fewer rows "
                 "(WHERE, LIMIT, limit=)"
             )
-    return pa.Table.from_batches(found, batches.schema)
+    return _without_decimals(pa.Table.from_batches(found, batches.schema))
+
+
+def _without_decimals(table: Any) -> Any:
+    """Return *table* with integers and floats in place of decimals: sums of integers are such."""
+    for n, field in enumerate(table.schema):
+        if pa.types.is_decimal(field.type):
+            column = table.column(n)
+            try:
+                column = column.cast(pa.float64() if field.type.scale else pa.int64())
+            except pa.ArrowInvalid:  # beyond 64 bits
+                column = column.cast(pa.float64())
+            table = table.set_column(n, field.name, column)
+    return table
 
 
 def parquet_source(files: Sequence[str], hive: str) -> str:

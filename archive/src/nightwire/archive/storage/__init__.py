@@ -4,6 +4,7 @@ from nightwire.archive.storage.delta_table import ALERTS, INDEX, PACKETS, Table
 from nightwire.archive.storage.offset_commits import FencedError, OffsetRanges
 from nightwire.archive.storage.packets import (
     MAX_TIMESTAMP,
+    ORIGIN_SCHEMA,
     PACKET_SCHEMA,
     Packet,
     next_offsets,
@@ -18,6 +19,7 @@ __all__ = [
     "ALERTS",
     "INDEX",
     "MAX_TIMESTAMP",
+    "ORIGIN_SCHEMA",
     "PACKETS",
     "PACKET_SCHEMA",
     "SCHEMAS_FOLDER",

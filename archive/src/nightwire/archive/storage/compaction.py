@@ -1,86 +1,42 @@
 """The compaction of a run of files into one file, and its Delta commit."""
 
-import json
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from functools import partial
 from posixpath import dirname
 from typing import Any
-from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 from pyarrow import dataset
-from pyarrow.parquet import ParquetFile, ParquetWriter
+from pyarrow.parquet import ParquetFile
 
 from nightwire.archive.storage.compaction_plan import File
+from nightwire.archive.storage.data_files import DataFiles, FileLayout, now
 
 
-@dataclass(frozen=True)
-class FileLayout:
-    """The layout of a Parquet file.
-
-    Attributes:
-        schema: Its columns.
-        sort_by: The column that sorts its rows; empty: their order is kept, and few are in memory.
-        group_rows: Least rows of a row group.
-        blob: A column without dictionary and statistics; empty for none.
-    """
-
-    schema: Any
-    sort_by: str
-    group_rows: int
-    blob: str
-
-
-def write_compacted(filesystem: Any, root: str, run: Sequence[File], layout: FileLayout) -> AddAction:
+def write_compacted(files: DataFiles, run: Sequence[File], layout: FileLayout, sort_by: str) -> AddAction:
     """Write the rows of a run into one file, and return its entry for the table's log.
 
     Args:
-        filesystem: That of the table.
-        root: The table's folder there.
+        files: Writes it, to the table.
         run: Files of one partition of the table, in the order of their rows.
         layout: That of the file.
+        sort_by: The column that sorts its rows; empty: their order is kept, and few are in memory.
 
     Raises:
         OSError: There is no room, or the store does not answer.
         ArrowException: A file is damaged, or has other rows than the log says.
     """
-    name = f"{dirname(run[0]['path'])}/part-{uuid4()}.zstd.parquet"
-    path, plain = f"{root}/{name}", [one for one in layout.schema.names if one != layout.blob]
-    paths, count = [f"{root}/{one['path']}" for one in run], 0
-    with ExitStack() as unless_done:
-        unless_done.callback(_remove, filesystem, path)
-        with ParquetWriter(
-            path,
-            layout.schema,
-            filesystem=filesystem,
-            compression="zstd",
-            use_dictionary=plain,
-            write_statistics=plain,
-        ) as writer:
-            for rows in _read(filesystem, paths, layout):
-                writer.write_table(rows, row_group_size=2 * layout.group_rows)
-                count += len(rows)
-        stats = json.dumps(_statistics(run, count), default=_text)
-        added = AddAction(name, filesystem.size(path), _partition(run), _now(), data_change=True, stats=stats)
-        unless_done.pop_all()
-    return added
+    rows = _read(files.filesystem, [f"{files.root}/{one['path']}" for one in run], layout, sort_by)
+    return files.write(_partition(run), dirname(run[0]["path"]), rows, layout, partial(_statistics, run))
 
 
-def _remove(filesystem: Any, path: str) -> None:
-    with suppress(OSError):
-        filesystem.rm_file(path)
-
-
-def _read(filesystem: Any, paths: Sequence[str], layout: FileLayout) -> Iterator[Any]:
+def _read(filesystem: Any, paths: Sequence[str], layout: FileLayout, sort_by: str) -> Iterator[Any]:
     """Yield tables: all rows, sorted, or those of a few row groups in their order."""
-    if layout.sort_by:
+    if sort_by:
         rows = dataset.dataset([*paths], layout.schema, "parquet", filesystem)
-        yield rows.to_table(use_threads=False).sort_by(layout.sort_by)
+        yield rows.to_table(use_threads=False).sort_by(sort_by)
         return
     waiting = list[Any]()
     for group in _row_groups(filesystem, paths):
@@ -132,7 +88,7 @@ def commit_replacement(table: DeltaTable, run: Sequence[File], added: AddAction,
         DeltaError: The store does not answer.
     """
     partition = _partition(run)
-    removed = [RemoveAction(one["path"], True, _now(), one["size_bytes"], partition) for one in run]
+    removed = [RemoveAction(one["path"], True, now(), one["size_bytes"], partition) for one in run]
     table.create_write_transaction(
         [added, *removed],
         "append",
@@ -145,13 +101,3 @@ def commit_replacement(table: DeltaTable, run: Sequence[File], added: AddAction,
 def _partition(run: Sequence[File]) -> dict[str, str | None]:
     values = run[0]["partition"].items()
     return {name: None if value is None else str(value) for name, value in values}
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    return str(value)

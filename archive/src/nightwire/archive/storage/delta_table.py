@@ -1,28 +1,33 @@
 """One Delta table of the archive: its layout, reads, commits, compaction, and retention."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import (
-    ColumnProperties,
-    DeltaTable,
-    WriterProperties,
-)
+from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
-from nightwire.archive.storage.compaction import FileLayout, commit_replacement, write_compacted
+from nightwire.archive.storage.compaction import commit_replacement, write_compacted
 from nightwire.archive.storage.compaction_plan import File, plan_runs
+from nightwire.archive.storage.data_files import DataFiles, FileLayout
 from nightwire.archive.storage.offset_commits import (
     ATTEMPTS,
     OffsetRanges,
-    append_with_offsets,
+    commit_properties,
     committed_offset,
+)
+from nightwire.archive.storage.packets import (
+    PACKET_SCHEMA,
+    Packet,
+    by_folder,
+    packet_tables,
+    statistics,
 )
 from nightwire.archive.storage.store import ArchiveError, StorageError, Store
 from nightwire.core.kafka import TopicPartition
@@ -65,6 +70,12 @@ GROUP_ROWS = 8192
 """Rows of a row group, the least that is read."""
 GROUP_BYTES = 512 << 10
 """Size of a row group of whole alerts. [byte]"""
+FILES = WriterProperties(
+    compression="ZSTD",
+    max_row_group_size=GROUP_ROWS,
+    default_column_properties=ColumnProperties(dictionary_enabled=False),
+)
+"""The settings of files of new rows: each partition's dictionaries would be in memory, 5 MB."""
 
 
 class Table:
@@ -184,11 +195,57 @@ class Table:
             StorageError: There is no room, or the store refuses; nothing was committed.
         """
         rows = rows.sort_by(self.layout.sort_by)
+
+        def commit(found: DeltaTable) -> None:
+            write_deltalake(
+                found,
+                rows,
+                mode="append",
+                schema_mode="merge",
+                writer_properties=FILES,
+                commit_properties=commit_properties(self.uri, found, ranges),
+            )
+
+        self._commit(commit, rows.schema)
+
+    def append_packets(self, packets: Sequence[Packet], ranges: OffsetRanges) -> None:
+        """Add *packets*, as `append` does, with a row group of them in memory.
+
+        delta-rs would have them all there, five times.
+        """
+        size = sum(len(one.value or b"") for one in packets)
+        layout = self._file_layout(PACKET_SCHEMA, size // max(1, len(packets)))
+        with self._translated_errors("nothing was written"), self._data_files() as files:
+            added = [
+                files.write(
+                    *where,
+                    packet_tables(some, layout.schema, layout.group_rows),
+                    layout,
+                    partial(statistics, some),
+                )
+                for where, some in by_folder(packets)
+            ]
+            files.keep()
+
+        def commit(found: DeltaTable) -> None:
+            properties = commit_properties(self.uri, found, ranges)
+            found.create_write_transaction(
+                [*added], "append", found.schema(), [*self.layout.partition_by], commit_properties=properties
+            )
+
+        self._commit(commit, PACKET_SCHEMA)
+
+    def _commit(self, commit: Callable[[DeltaTable], None], schema: Any) -> None:
+        """Call *commit* with the table, created if need be, again after others' commits.
+
+        Raises:
+            FencedError: A position has changed.
+            StorageError: There is no room, or the store refuses; nothing was committed.
+        """
         for _ in range(ATTEMPTS):
             try:
                 with self._translated_errors("nothing was written", CommitFailedError):
-                    found = self._delta or self._create(rows.schema)
-                    append_with_offsets(self.uri, found, rows, ranges, self._writer_properties(rows))
+                    commit(self._delta or self._create(schema))
                 self.refreshed()
             except CommitFailedError:
                 self.refreshed()
@@ -213,19 +270,14 @@ class Table:
         self._delta = DeltaTable(self.uri, storage_options=self._store.storage_options)
         return self._delta
 
-    def _writer_properties(self, rows: Any) -> WriterProperties:
-        """Return the settings of files of *rows*."""
-        group_rows, columns = self._group_rows(rows.nbytes // max(1, len(rows))), None
-        if self.layout.blob:
-            # else the footer, which readers keep in memory, has two whole alerts of each group
-            columns = {
-                self.layout.blob: ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
-            }
-        return WriterProperties(compression="ZSTD", max_row_group_size=group_rows, column_properties=columns)
+    def _data_files(self) -> DataFiles:
+        return DataFiles(self._store, self.uri.removeprefix("s3://"))
 
-    def _group_rows(self, mean: int) -> int:
-        """Return the number of rows of *mean* bytes in a row group."""
-        return min(GROUP_ROWS, max(1, GROUP_BYTES // max(1, mean))) if self.layout.blob else GROUP_ROWS
+    def _file_layout(self, schema: Any, mean: int) -> FileLayout:
+        """Return the layout of a file of rows of *mean* bytes; partition columns are not in it."""
+        columns = [field for field in schema if field.name not in self.layout.partition_by]
+        group_rows = min(GROUP_ROWS, max(1, GROUP_BYTES // max(1, mean))) if self.layout.blob else GROUP_ROWS
+        return FileLayout(pa.schema(columns), group_rows, self.layout.blob)
 
     def compact(self, min_files: int = 2) -> int:
         """Replace runs of small files, at least so many, by one each; return by how many.
@@ -239,15 +291,18 @@ class Table:
         """
         if (found := self.refreshed()) is None:
             return 0
-        before = len(found.file_uris())
+        before, version = len(found.file_uris()), found.version()
         files = pa.table(found.get_add_actions())
+        paths = {*files["path"].to_pylist()}
         for run in plan_runs(files, self.layout.partition_by, self.layout.file_order, min_files):
-            current = pa.table(found.get_add_actions())["path"].to_pylist()
-            if not {one["path"] for one in run} <= {*current}:
-                continue  # what went before the commit's version is no conflict to it
+            if found.version() != version:  # what others did before is no conflict to a commit
+                paths, version = {*pa.table(found.get_add_actions())["path"].to_pylist()}, found.version()
+            if not {one["path"] for one in run} <= paths:
+                continue
             try:
                 with self._translated_errors("not joined", CommitFailedError):
                     self._compact(found, run)
+                version += 1
             except CommitFailedError as error:
                 log.info("%s: not joined, others wrote there: %s", self.uri, error)
             self.refreshed()
@@ -257,12 +312,12 @@ class Table:
         if features := found.protocol().reader_features:  # as of rows that are deleted within a file
             raise StorageError(f"{self.uri}: not joined: others have switched on {', '.join(features)}")
         size, rows = (sum(one[name] or 0 for one in run) for name in ("size_bytes", "num_records"))
-        group_rows = self._group_rows(size // max(1, rows))
-        columns = [field for field in self.schema if field.name not in self.layout.partition_by]
         # whole alerts come in order; to sort them would take them all into memory
         sort_by = "" if self.layout.blob else self.layout.sort_by
-        layout = FileLayout(pa.schema(columns), sort_by, group_rows, self.layout.blob)
-        added = write_compacted(self._store.filesystem, self.uri.removeprefix("s3://"), run, layout)
+        layout = self._file_layout(self.schema, size // max(1, rows))
+        with self._data_files() as files:
+            added = write_compacted(files, run, layout, sort_by)
+            files.keep()
         commit_replacement(found, run, added, ATTEMPTS)
 
     def expire(self, before: str, vacuum_after: timedelta) -> None:

@@ -6,9 +6,8 @@ writer of the same partition.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction
 
 from nightwire.archive.storage.store import ArchiveError
 from nightwire.core.kafka import TopicPartition
@@ -30,24 +29,18 @@ def committed_offset(table: DeltaTable, partition: TopicPartition) -> int | None
     return table.transaction_version(_application_id(partition))
 
 
-def append_with_offsets(
-    uri: str, table: DeltaTable, rows: Any, ranges: OffsetRanges, files: WriterProperties
-) -> None:
-    """Commit *rows* and the end of each range, if the table at *uri* is at their beginnings.
+def commit_properties(uri: str, table: DeltaTable, ranges: OffsetRanges) -> CommitProperties:
+    """Return the properties of a commit of the end of each range to the table at *uri*.
 
     Raises:
-        FencedError: It is elsewhere.
-        CommitFailedError: Another process has committed since *table* was read.
+        FencedError: The table is not at their beginnings.
     """
     for one, (found, _) in ranges.items():
         if (now := committed_offset(table, one)) != found:
             at = f"{_application_id(one)} is at {now}, not at {found}"
             raise FencedError(f"{uri}: {at}: another process archives it")
     done = [Transaction(_application_id(one), end) for one, (_, end) in ranges.items()]
-    commit = CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS)
-    write_deltalake(
-        table, rows, mode="append", schema_mode="merge", writer_properties=files, commit_properties=commit
-    )
+    return CommitProperties(app_transactions=done, max_commit_retries=ATTEMPTS)
 
 
 def _application_id(partition: TopicPartition) -> str:

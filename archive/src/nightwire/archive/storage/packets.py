@@ -1,8 +1,9 @@
 """Packets: Kafka records, byte for byte, as rows and back.  Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,10 @@ PACKET_SCHEMA = pa.schema(
     ]
 )
 """Columns of packets; *day* is that of *timestamp*, *schema_id* null without wire header."""
+ORIGIN_SCHEMA = pa.schema(
+    [PACKET_SCHEMA.field(name) for name in ("partition", "offset", "timestamp", "schema_id")]
+)
+"""Those of them that rows of alerts have too."""
 
 MAX_TIMESTAMP = 253_402_214_400_000
 """9999-12-31, where calendars end: later timestamps are set to this. [ms]"""
@@ -67,6 +72,11 @@ class Packet:
         return self.topic, self.partition
 
     @property
+    def time(self) -> datetime:
+        """Its timestamp, as a time."""
+        return datetime.fromtimestamp(self.timestamp / 1000, UTC)
+
+    @property
     def origin(self) -> str:
         """Its topic, partition and offset: ``topic[partition]@offset``."""
         return f"{self.topic}[{self.partition}]@{self.offset}"
@@ -81,22 +91,44 @@ def packet_of(message: Message) -> Packet:
     return Packet(*origin, time, message.key(), headers, message.value())
 
 
-def packet_rows(packets: Sequence[Packet]) -> Any:
-    """Return *packets* as rows of `PACKET_SCHEMA`."""
-    times = [datetime.fromtimestamp(one.timestamp / 1000, UTC) for one in packets]
-    headers = [[{"name": name, "value": value} for name, value in one.headers] for one in packets]
-    columns = [
-        [one.date() for one in times],
-        [one.partition for one in packets],
-        [one.offset for one in packets],
-        times,
-        [one.schema_id for one in packets],
-        [one.key for one in packets],
-        headers,
-        [one.value for one in packets],
-    ]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=PACKET_SCHEMA)
+COLUMNS: Mapping[str, Callable[[Packet], Any]] = {
+    "day": lambda one: one.time.date(),
+    "timestamp": lambda one: one.time,
+    "headers": lambda one: [{"name": name, "value": value} for name, value in one.headers],
+} | {name: attrgetter(name) for name in ("partition", "offset", "schema_id", "key", "value")}
+"""The values of columns of packets."""
+
+
+def packet_rows(packets: Sequence[Packet], schema: Any = PACKET_SCHEMA) -> Any:
+    """Return *packets* as rows of *schema*, which has columns of `PACKET_SCHEMA`."""
+    arrays = [pa.array(map(COLUMNS[field.name], packets), field.type) for field in schema]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def packet_tables(packets: Sequence[Packet], schema: Any, count: int) -> Iterator[Any]:
+    """Yield the rows of *packets* in tables of *count*."""
+    for first in range(0, len(packets), count):
+        yield packet_rows(packets[first : first + count], schema)
+
+
+def by_folder(packets: Iterable[Packet]) -> Iterator[tuple[tuple[dict[str, str], str], list[Packet]]]:
+    """Yield each partition of the table `packets`, its values and its folder, and its packets."""
+    found: dict[tuple[str, int], list[Packet]] = {}
+    for one in packets:
+        found.setdefault((one.time.date().isoformat(), one.partition), []).append(one)
+    for (day, number), some in found.items():
+        yield ({"day": day, "partition": str(number)}, f"day={day}/partition={number}"), some
+
+
+def statistics(packets: Sequence[Packet], count: int) -> dict[str, Any]:
+    """Return Delta's statistics of a file of *packets*, of which there are *count*."""
+    offsets, times = [one.offset for one in packets], [one.time for one in packets]
+    return {
+        "numRecords": count,
+        "minValues": {"offset": min(offsets), "timestamp": min(times)},
+        "maxValues": {"offset": max(offsets), "timestamp": max(times)},
+        "nullCount": {"offset": 0, "timestamp": 0},
+    }
 
 
 def packets_in(topic: str, rows: Any) -> Iterator[Packet]:

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import pyarrow as pa
-
 from nightwire.archive.storage import (
     ALERTS,
     INDEX,
+    ORIGIN_SCHEMA,
     PACKETS,
     OffsetRanges,
     Packet,
@@ -113,9 +112,8 @@ class SurveyWriter:
         except OSError as error:
             raise StorageError(f"{self.packets.uri}: the schema was not kept: {error}") from error
         ranges = {one: (positions[one], end) for one, end in next_offsets(packets).items()}
-        stored = packet_rows(packets)
-        rows, faults = self._rows(packets, stored)
-        self.packets.append(stored, ranges)
+        rows, faults = self._rows(packets)
+        self.packets.append_packets(packets, ranges)
         self.index.append(index_rows(rows), ranges)
         self.alerts.append(conform(rows, self.alerts.schema), ranges)
         return WriteResult(ranges, packets, faults)
@@ -129,7 +127,7 @@ class SurveyWriter:
         if begin != end:
             if table is self.alerts:
                 log.error("%s: up to %d what was archived is no longer kept whole", table.uri, end)
-            none, _ = self._rows([], packet_rows([]))
+            none, _ = self._rows([])
             empty = index_rows(none) if table is self.index else conform(none, table.schema)
             table.append(empty, {source: (begin, end)})
 
@@ -155,17 +153,16 @@ class SurveyWriter:
         """Yield the kept packets of a range of offsets, with the results of `_rows`."""
         for rows in self.packets.read_range(number, begin, end, BATCH_PACKETS):
             packets = list(packets_in(self.topic, rows))
-            yield packets, *self._rows(packets, rows)
+            yield packets, *self._rows(packets)
 
-    def _rows(self, packets: Sequence[Packet], stored: Any) -> tuple[Any, dict[int, str]]:
+    def _rows(self, packets: Sequence[Packet]) -> tuple[Any, dict[int, str]]:
         """Return the rows of the alerts in *packets*, and by index why a packet is no alert."""
         values = [one.value or b"" for one in packets]
         columns = AlertDecoder(self._registry).columns(values, self._column_paths(values), missing_ok=True)
         for error in columns.faults.values():
             if isinstance(error, RegistryAwayError):
                 raise error
-        origins = stored.select(["partition", "offset", "timestamp", "schema_id"])
-        origins = origins.take(pa.array(list(columns.rows), pa.int64()))
+        origins = packet_rows([packets[n] for n in columns.rows], ORIGIN_SCHEMA)
         rows = alert_rows(columns.batch, self._survey, origins)
         return rows, {n: str(error) for n, error in columns.faults.items()}
 

@@ -58,6 +58,16 @@ class Delivered:
             self.whole.add(offset)
             self.last = time.monotonic()
 
+    def age(self, share: float) -> float:
+        """Return the quantile of `ages` at *share*. [s]
+
+        Raises:
+            RunError: Nothing came during the cut.
+        """
+        if not self.ages:
+            raise RunError("nothing came while the link was cut: there is no age")
+        return quantile(self.ages, share)
+
 
 class Night:
     """Alerts at a steady rate; during it the link is cut.
@@ -123,7 +133,7 @@ class CutLink(Living):
                 self._read(f"http://127.0.0.1:{link.port}", topic, night, found, kind)
         if found.doubled:
             raise RunError(f"{found.doubled} alerts came whole twice")
-        ages = {f"cut_age_{name}_s": quantile(found.ages, share) for name, share in SHARES.items()}
+        ages = {f"cut_age_{name}_s": found.age(share) for name, share in SHARES.items()}
         waited = max(0.0, found.last - night.recovered)
         return {**ages, "cut_delivered": len(found.ages) / self._context.size.alerts, "cut_whole_s": waited}
 
@@ -159,4 +169,4 @@ class DroppedOldest(Living):
                 for offset, written in arrivals(link.port, BEFORE + SILENCE):
                     found.note(offset, written, {})
         lost = 1 - len(found.whole) / night.alerts
-        return {"dropped_age_p99_s": quantile(found.ages, 0.99), "dropped_share": lost}
+        return {"dropped_age_p99_s": found.age(0.99), "dropped_share": lost}
