@@ -6,31 +6,28 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
-from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
+from nightwire.filters.language.columns import NAMED, column_arguments
 from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.names import (
-    AskedFields,
-    SchemaFields,
+from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.names.field_names import (
     SurveySchemas,
+    missing_names,
+    partial_names,
+    schema_names,
+    unknown_names,
+)
+from nightwire.filters.language.names.mentions import (
     all_names,
-    asked_fields,
     imported_packages,
     matches_called,
     mentioned_names,
-    missing_names,
-    partial_names,
-    schema_fields,
-    schema_names,
     sets_attributes,
-    unknown_names,
 )
+from nightwire.filters.language.names.schema_fields import SchemaFields, schema_fields
 from nightwire.filters.language.program import NotCompilable, Program
-from nightwire.filters.language.python import compile_python
+from nightwire.filters.language.python.compile import compile_python
 from nightwire.filters.language.source import (
-    DUNDERS,
     FILENAME,
-    FORBIDDEN,
-    MAX_SOURCE,
     MODULES,
     FilterError,
     Predicate,
@@ -56,13 +53,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DUNDERS",
     "FILENAME",
-    "FORBIDDEN",
-    "MAX_SOURCE",
     "MODULES",
     "NAMED",
-    "TABLE",
     "AskedFields",
     "Condition",
     "FilterError",
