@@ -29,7 +29,7 @@ def known_schemas(
         values = [value for whose, value in samples if whose == name]
         schemas: list[Mapping[str, Any]] = [*registry.of_survey(name)]
         if derived or not schemas:
-            came = [schema for _, schema in schemas_of(values, AlertDecoder(registry))]
+            came = [*schemas_of(values, AlertDecoder(registry))]
             schemas = [*came, *schemas] if came else []
         if not schemas and not derived and name == "sim":
             schemas = [sim_alert_schema()]

@@ -109,12 +109,10 @@ class TableContext:
 CellText = Callable[[FilterSummary, TableContext], Text]
 
 
-def top_view(
-    summaries: Iterable[FilterSummary], now: datetime, *, wide: bool = False
-) -> tuple[Text, Text, Listing]:
+def top_view(summaries: Iterable[FilterSummary], now: datetime) -> tuple[Text, Text, Listing]:
     """Return the table of filters at work, the dearest first, under a line about all of them."""
     ordered = sorted(summaries, key=lambda one: (-one.load, -(one.cost_us or 0.0), one.key))
-    return _headline(ordered, now), Text(), _top_table(ordered, now, wide=wide)
+    return _headline(ordered, now), Text(), _top_table(ordered, now)
 
 
 def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
@@ -127,14 +125,14 @@ def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
     return line
 
 
-def _top_table(summaries: Sequence[FilterSummary], now: datetime, *, wide: bool) -> Listing:
+def _top_table(summaries: Sequence[FilterSummary], now: datetime) -> Listing:
     context = TableContext(now, sum(one.load for one in summaries))
     rows = [[cell(one, context) for _, cell in TOP_COLUMNS] for one in summaries]
     for one, row in zip(summaries, rows, strict=True):
         if not one.way:
             for text in row:
                 text.stylize("dim")
-    return Listing([column for column, _ in TOP_COLUMNS], rows, wide)
+    return Listing([column for column, _ in TOP_COLUMNS], rows)
 
 
 def _share(one: FilterSummary, context: TableContext) -> Text:

@@ -7,7 +7,7 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 from typing import TYPE_CHECKING
 
 from nightwire.filters.language.columns import NAMED, column_arguments
-from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
+from nightwire.filters.language.explain import instrumented_copy, sql_conditions
 from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
 from nightwire.filters.language.names.field_names import (
     SurveySchemas,
@@ -70,7 +70,6 @@ __all__ = [
     "all_names",
     "asked_fields",
     "column_arguments",
-    "compile_explained",
     "compile_filter",
     "compile_python",
     "compile_sql",
