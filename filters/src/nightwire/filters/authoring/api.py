@@ -168,8 +168,7 @@ def try_on_recent(
     from nightwire.core.kafka import enter, login
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.sandboxed import POLICY, try_submission
-    from nightwire.filters.reading.archived import last_night
-    from nightwire.filters.reading.recent import newest_alerts
+    from nightwire.filters.reading.recent import last_night, newest_alerts
     from nightwire.schemas import survey as survey_called
 
     survey_called(survey)
