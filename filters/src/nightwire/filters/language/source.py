@@ -128,11 +128,11 @@ def compile_filter(source: str, entry: str) -> Predicate:
     return function
 
 
-def fault_text(error: BaseException, source: str) -> str:
-    """Describe *error*, raised by the filter *source*, with the line where it happened."""
+def fault_text(error: BaseException, source: str, filename: str = FILENAME) -> str:
+    """Describe *error*, raised by *source*, with the line where it happened."""
     said = "".join(traceback.format_exception_only(error)).strip().splitlines()
     text = without_surrogates(said[-1][:300])
-    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILENAME]
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == filename]
     if not lines or lines[-1] is None:
         return text
     code = source.splitlines()[lines[-1] - 1].strip() if lines[-1] <= source.count("\n") + 1 else ""
