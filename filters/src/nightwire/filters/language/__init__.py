@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nightwire.filters.language.columns import NAMED, column_arguments
 from nightwire.filters.language.explain import instrumented_copy, sql_conditions
-from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields
+from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields, fields_read
 from nightwire.filters.language.names.field_names import (
     SurveySchemas,
     missing_names,
@@ -33,7 +33,6 @@ from nightwire.filters.language.source import (
     Predicate,
     compile_filter,
     fault_text,
-    fields_read,
     objections,
     parsed,
     rank_of,

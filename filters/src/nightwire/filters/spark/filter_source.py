@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
@@ -14,7 +15,7 @@ from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.planner import Planner
 from nightwire.filters.engine.settings import BATCH, TASKS
 from nightwire.filters.evaluation import worker
-from nightwire.filters.model.messages import DDL
+from nightwire.filters.model.messages import COLUMNS
 from nightwire.filters.model.offsets import Offset, share_out, to_offset, version
 
 FORMAT = "nightwire-filters"
@@ -34,9 +35,9 @@ class FilterSource(DataSource):
         """Return the name under which Spark knows it."""
         return FORMAT
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of `nightwire.filters.model.messages.COLUMNS`."""
-        return DDL
+        return from_arrow_schema(COLUMNS)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader."""
