@@ -40,6 +40,6 @@ def _imported(package: str) -> Mapping[str, str]:
     return {
         one.name: str(step.module).removeprefix(f"{package}.")
         for step in steps
-        if isinstance(step, ast.ImportFrom)
+        if isinstance(step, ast.ImportFrom) and str(step.module).startswith(f"{package}.")
         for one in step.names
     }
