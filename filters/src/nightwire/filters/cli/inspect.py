@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
-from nightwire.filters.cli.options import kafka_at, name_argument, owner_option, owner_or_default
+from nightwire.filters.cli.options import echo_json, kafka_at, name_argument, owner_option, owner_or_default
 
 if TYPE_CHECKING:
     from nightwire.filters.cli.summaries import Snapshot
@@ -38,7 +38,7 @@ def list_(wide: bool, as_json: bool, bootstrap: str | None) -> None:
     filters = listed_filters(where)
     summaries = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
     if as_json:
-        _echo_json([listed_json(one, summaries) for one in filters])
+        echo_json([listed_json(one, summaries) for one in filters])
         return
     show_tables(
         list_table(filters, summaries, datetime.now(UTC), wide=wide)
@@ -98,7 +98,7 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
 
     entries = filter_log(kafka_at(bootstrap), owner_or_default(owner), name)
     if as_json:
-        _echo_json([asdict(entry) for entry in entries])
+        echo_json([asdict(entry) for entry in entries])
         return
     for entry in entries:
         click.echo(f"{entry.time:%Y-%m-%d %H:%M:%S} UTC  {entry.kind:8}  {entry.text}")
@@ -136,7 +136,7 @@ def top(
     if as_json:
         from dataclasses import asdict
 
-        _echo_json([asdict(one) for one in summaries_of(first)])
+        echo_json([asdict(one) for one in summaries_of(first)])
     elif once:
         from datetime import UTC, datetime
 
@@ -209,7 +209,7 @@ def overflow(
     at = find_endpoints(bootstrap, registry)
     found = read_overflow(enter(at.kafka), owner_or_default(owner), name, visit)
     if as_json:
-        _echo_json(found)
+        echo_json(found)
     elif save is None:
         show_tables(
             overflow_table(found) if found else f"nothing was cut off of {owner_or_default(owner)}/{name}"
@@ -217,9 +217,3 @@ def overflow(
     if save is not None:
         saved = save_overflow(at.kafka, at.schema_registry, found, save)
         click.echo(f"{saved} of {len(found)} alerts are in {save}", err=as_json)
-
-
-def _echo_json(value: Any) -> None:
-    import json
-
-    click.echo(json.dumps(value, default=str, indent=2))

@@ -105,6 +105,13 @@ def survey_or_default(
     return found
 
 
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    import json
+
+    click.echo(json.dumps(value, default=str, indent=2))
+
+
 def exit_refused(what: str, reasons: Sequence[str]) -> NoReturn:
     """Print the reasons of a refusal, and leave with status 1."""
     for line in (what, *(f"  {reason}" for reason in reasons)):

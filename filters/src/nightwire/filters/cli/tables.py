@@ -1,7 +1,6 @@
 """Tables for the terminal: the list of filters, filters at work (`top`), overflow.  Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -93,20 +92,8 @@ def overflow_table(found: Iterable[Mapping[str, Any]]) -> Listing:
     return Listing(OVERFLOW_COLUMNS, rows)
 
 
-@dataclass(frozen=True)
-class TableContext:
-    """Values that all rows of one table share.
-
-    Attributes:
-        now: The time.
-        load: Share of a core that all filters take together.
-    """
-
-    now: datetime
-    load: float
-
-
-CellText = Callable[[FilterSummary, TableContext], Text]
+CellText = Callable[[FilterSummary, datetime, float], Text]
+"""The text of a filter's cell, now, where all filters take such a share of a core together."""
 
 
 def top_view(summaries: Iterable[FilterSummary], now: datetime) -> tuple[Text, Text, Listing]:
@@ -126,8 +113,8 @@ def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
 
 
 def _top_table(summaries: Sequence[FilterSummary], now: datetime) -> Listing:
-    context = TableContext(now, sum(one.load for one in summaries))
-    rows = [[cell(one, context) for _, cell in TOP_COLUMNS] for one in summaries]
+    load = sum(one.load for one in summaries)
+    rows = [[cell(one, now, load) for _, cell in TOP_COLUMNS] for one in summaries]
     for one, row in zip(summaries, rows, strict=True):
         if not one.way:
             for text in row:
@@ -135,19 +122,19 @@ def _top_table(summaries: Sequence[FilterSummary], now: datetime) -> Listing:
     return Listing([column for column, _ in TOP_COLUMNS], rows)
 
 
-def _share(one: FilterSummary, context: TableContext) -> Text:
-    share = one.load / context.load if context.load else 0.0
+def _share(one: FilterSummary, _now: datetime, load: float) -> Text:
+    share = one.load / load if load else 0.0
     eighths = round(8 * BAR * share)
     bar = BLOCKS[8] * (eighths // 8) + (BLOCKS[eighths % 8] if eighths % 8 else "")
     return Text.assemble((bar.ljust(BAR), "cyan"), f" {share:4.0%}") if one.way else Text(UNKNOWN)
 
 
-def _passed(one: FilterSummary, _context: TableContext) -> Text:
+def _passed(one: FilterSummary, _now: datetime, _load: float) -> Text:
     return Text(f"{one.passed:,} {one.passed / one.evaluated:7.2%}" if one.evaluated else UNKNOWN)
 
 
 def _count(name: str, style: str = "") -> CellText:
-    def cell(one: FilterSummary, _context: TableContext) -> Text:
+    def cell(one: FilterSummary, _now: datetime, _load: float) -> Text:
         value = getattr(one, name)
         return Text(f"{value:,}" if one.way else UNKNOWN, style if value else "dim")
 
@@ -155,14 +142,14 @@ def _count(name: str, style: str = "") -> CellText:
 
 
 def _seconds(name: str) -> CellText:
-    def cell(one: FilterSummary, _context: TableContext) -> Text:
+    def cell(one: FilterSummary, _now: datetime, _load: float) -> Text:
         value = getattr(one, name)
         return Text(UNKNOWN if value is None else f"{value:.2f}")
 
     return cell
 
 
-def _stopped(one: FilterSummary, _context: TableContext) -> Text:
+def _stopped(one: FilterSummary, _now: datetime, _load: float) -> Text:
     if not (stages := one.stages()):
         return Text(UNKNOWN, "dim")
     condition, share = stages[0]
@@ -170,18 +157,18 @@ def _stopped(one: FilterSummary, _context: TableContext) -> Text:
 
 
 TOP_COLUMNS: tuple[tuple[Column, CellText], ...] = (
-    (Column("filter"), lambda one, _: Text(one.key, "bold")),
-    (Column("lane", 9, max_width=20), lambda one, _: Text(one.lane_text or UNKNOWN, "dim")),
-    (Column("µs/alert", 1, number=True), lambda one, _: Text(number_text(one.cost_us))),
+    (Column("filter"), lambda one, *_: Text(one.key, "bold")),
+    (Column("lane", 9, max_width=20), lambda one, *_: Text(one.lane_text or UNKNOWN, "dim")),
+    (Column("µs/alert", 1, number=True), lambda one, *_: Text(number_text(one.cost_us))),
     (Column("CPU", 8), _share),
-    (Column("alerts/s", 11, number=True), lambda one, _: Text(number_text(one.rate or None))),
+    (Column("alerts/s", 11, number=True), lambda one, *_: Text(number_text(one.rate or None))),
     (Column("passed", 2, number=True), _passed),
     (Column("sent", 10, number=True), _count("sent")),
     (Column("cut off", 3, number=True), _count("capped", "yellow")),
     (Column("failed", 4, number=True), _count("faulted", "red")),
     (Column("p50 s", 12, number=True), _seconds("delay_p50")),
     (Column("p99 s", 5, number=True), _seconds("delay_p99")),
-    (Column("last passed", 6, number=True), lambda one, context: Text(ago(one.passed_at, context.now))),
+    (Column("last passed", 6, number=True), lambda one, now, _: Text(ago(one.passed_at, now))),
     (Column("stopped most", 7, max_width=30), _stopped),
 )
 """Columns from left to right, and their texts."""
