@@ -159,7 +159,7 @@ class Delivery:
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that were removed: writing to a missing one would block all."""
         sent = {passed.key for item in decision.sent() for passed in item.passes}
-        overflowed = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
+        overflowed = {decision.overflow.filters[at][0] for at in set(decision.overflow.filter_index)}
         wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in overflowed}
         if missing := sorted(wanted - self._topics):
             ensure_topics(self.bootstrap, [settings(topic) for topic in missing])

@@ -18,9 +18,9 @@ from typing import Any
 from nightwire.filters.sandbox.confinement import (
     LAYERS,
     LIFE_CPU_S,
+    OPTIONAL_LAYERS,
     layers,
     memory_sizes,
-    required_layers,
 )
 from nightwire.filters.sandbox.preload import survey_group
 from nightwire.filters.sandbox.protocol import MARK, READY, RELEASE, encode_request
@@ -453,7 +453,7 @@ class ProcessPool:
         raise SandboxError(f"no process for a filter could be started in {START_ATTEMPTS} tries")
 
     def _check(self, process: FilterProcess) -> None:
-        missing = required_layers(process.missing)
+        missing = [layer for layer in process.missing if layer not in OPTIONAL_LAYERS]
         if self._strength == "weak" or not missing:
             return
         self._zygote.end(process)
