@@ -3,6 +3,7 @@ whom.
 """
 
 import ast
+import importlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -260,6 +261,18 @@ def test_a_room_takes_from_others_what_is_public(room: str) -> None:
             if not (public or is_package(f"{other}.{name}") or name == "__version__"):
                 wrong.append(f"{module} takes {name} of {other}")
     assert wrong == []
+
+
+@pytest.mark.slow
+def test_what_a_package_imports_on_demand_is_there() -> None:
+    lazy = [name for name, path in MODULES.items() if is_package(name) and "on_demand(" in path.read_text()]
+    assert len(lazy) > 10
+    assert [
+        f"{name}.{one}"
+        for name in lazy
+        for one in public_names(name)
+        if f"{name}.{one}" not in MODULES and not hasattr(importlib.import_module(name), one)
+    ] == []
 
 
 def subpackage_imports(room: str) -> Mapping[str, set[str]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from filters.tests.language.test_field_names import schema
-from nightwire.filters.admission.known_schemas import known_schemas
+from nightwire.filters.admission.examination import known_schemas
 from nightwire.schemas import Codec, SchemaRegistry, wire
 
 

@@ -341,9 +341,9 @@ def pruned_while_an_owner_asks(service: SubmissionService, ask: Callable[[], Any
     service.catalogues = Asked(folder)
     (folder / ".lock").unlink()
     (folder / ".lock").mkdir()
-    with ThreadPoolExecutor() as pool, pytest.MonkeyPatch.context() as patched:
-        patched.setattr(services, "PRUNE_EVERY", 0.01)
-        services.prune_catalogues(service, stop)
+    with ThreadPoolExecutor() as pool:
+        while not stop.is_set():
+            services.prune_catalogues(service)
     return asked[0].result()
 
 

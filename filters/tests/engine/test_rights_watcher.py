@@ -11,14 +11,15 @@ from prometheus_client import CollectorRegistry
 from nightwire.core.access.kafka_admin import _binding
 from nightwire.core.access.rights import Grant, Operation
 from nightwire.core.kafka import admin, ensure_topics
-from nightwire.core.runtime import Stop, now_ms
+from nightwire.core.runtime import now_ms
 from nightwire.filters.admission import SourceChecker
 from nightwire.filters.admission.catalog import Catalog
 from nightwire.filters.admission.service import Reply, SubmissionService
 from nightwire.filters.admission.transform_check import Request
 from nightwire.filters.authoring.client import Submission
 from nightwire.filters.cli.queries import read_filters
-from nightwire.filters.engine.rights_watcher import RightsWatcher
+from nightwire.filters.delivery.producers import ControlProducer
+from nightwire.filters.engine.supervisor import suspend_forbidden
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.stats.metrics import Metrics
@@ -69,12 +70,12 @@ def test_a_filter_whose_survey_is_taken_away_is_suspended(
 ) -> None:
     kafka, right = admin(guarded.bootstrap), _binding("fink", Grant("alerts.sim", Operation.READ))
     assert asked(service, "submit", "mine", survey="sim")[0]
-    watcher = RightsWatcher(guarded.bootstrap, service.catalog, Metrics(CollectorRegistry()), Stop())
-    watcher.check()
+    control, metrics = ControlProducer(guarded.bootstrap), Metrics(CollectorRegistry())
+    suspend_forbidden(service.catalog, metrics, control)
     assert read_filters(guarded.bootstrap).live_version("fink", "mine")
     (taken,) = kafka.delete_acls([_one(right)]).values()
     taken.result(30)
-    watcher.check()
+    suspend_forbidden(service.catalog, metrics, control)
     pointer = read_filters(guarded.bootstrap).pointers["fink", "mine"]
     assert (pointer["live"], pointer["suspended"][:29]) == (False, "fink may not read alerts.sim:")
     for action in ("enable", "rollback"):

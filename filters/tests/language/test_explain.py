@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nightwire.filters.language import compile_explained, sql_conditions
+from nightwire.filters.language import compile_filter, instrumented_copy, sql_conditions
 
 CODE = """
 def good(alert):
@@ -29,6 +29,13 @@ def keep(alert):
 """
 
 
+def explained(source: str, alert: Any) -> tuple[Any, str | None]:
+    """Return what a filter says of an alert, and the condition that stopped it."""
+    asking, found = instrumented_copy(source, "keep")
+    result = compile_filter(source, "keep")(alert)
+    return result, None if result else found[compile_filter(asking, "keep")(alert) - 1]
+
+
 @pytest.mark.parametrize(
     ("alert", "stopped"),
     [
@@ -47,7 +54,7 @@ def keep(alert):
 def test_the_condition_that_stopped_an_alert_is_named(alert: int | None, stopped: str | None) -> None:
     namespace: dict[str, Any] = {}
     exec(CODE, namespace)  # noqa: S102
-    result, condition = compile_explained(CODE, "keep")(alert)
+    result, condition = explained(CODE, alert)
     assert condition == stopped
     assert result == namespace["keep"](alert)
 
@@ -93,21 +100,19 @@ def keep(alert):
 def test_conditions_of_helpers_are_named_one_by_one(alert: int | None, stopped: str | None) -> None:
     namespace: dict[str, Any] = {}
     exec(HELPED, namespace)  # noqa: S102
-    result, condition = compile_explained(HELPED, "keep")(alert)
+    result, condition = explained(HELPED, alert)
     assert condition == stopped
     assert result == namespace["keep"](alert)
 
 
 def test_a_helper_that_calls_itself_is_followed_three_times() -> None:
     source = "def f(x):\n    return x > 1 and f(x - 3)\ndef keep(alert):\n    return f(alert)"
-    assert compile_explained(source, "keep")(2)[1] == "line 2: x > 1, in f(x - 3), in f(alert)"
-    assert (
-        compile_explained(source, "keep")(99)[1] == "line 2: f(x - 3), in f(x - 3), in f(x - 3), in f(alert)"
-    )
+    assert explained(source, 2)[1] == "line 2: x > 1, in f(x - 3), in f(alert)"
+    assert explained(source, 99)[1] == "line 2: f(x - 3), in f(x - 3), in f(x - 3), in f(alert)"
 
 
 def test_a_function_without_a_return_says_so() -> None:
-    assert compile_explained("def keep(alert):\n    pass", "keep")(1) == (
+    assert explained("def keep(alert):\n    pass", 1) == (
         None,
         "the end of the function, without a return",
     )

@@ -67,6 +67,10 @@ def test_fields_that_a_filter_reads() -> None:
     reads = "alert['diaSource']['ra'] + alert.get('diaObject').get('dec')"
     source = f"def keep(alert):\n  x = {reads}\n  return alert.flux"
     assert fields_read(source, "keep") == ["diaObject.dec", "diaSource.ra", "flux"]
+    helped = (
+        "def f(a):\n  s = a['diaSource']\n  return s['ra']\ndef keep(alert):\n  return f(alert) > alert.flux"
+    )
+    assert fields_read(helped, "keep") == ["diaSource.ra", "flux"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from filters.tests.helpers.sandboxed import LIMITS, columns, encoded
 from nightwire.filters.sandbox import Outcome, RowFilter, Sandbox
-from nightwire.filters.sandbox.alert_columns import AlertColumns, said_of
+from nightwire.filters.sandbox.alert_columns import AlertColumns, verdicts_of
 from nightwire.filters.sandbox.protocol import PASSED, REJECTED
 from nightwire.schemas import AlertTable, survey
 
@@ -132,7 +132,7 @@ def test_whole_numbers_are_exact_beside_missing_ones() -> None:
     assert not (found == 2**60).any()
     assert np.isin(found, [2**60 + 1, 7]).tolist() == [True, False, True, False]
     assert (alerts.frame("n")["n"] == 2**60 + 1).tolist() == [True, False, False, False]
-    assert said_of(found, 4) == (bytes([PASSED, REJECTED, PASSED, PASSED]), [2.0**60, 7.0, -(2.0**60)])
+    assert verdicts_of(found, 4) == (bytes([PASSED, REJECTED, PASSED, PASSED]), [2.0**60, 7.0, -(2.0**60)])
     assert alerts["small"].dtype == np.float64
 
 

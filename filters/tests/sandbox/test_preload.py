@@ -46,7 +46,7 @@ USES = {
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """Yield a sandbox that has all modules."""
-    with Sandbox(limits=Limits(cpu_s=20.0, wall_s=30.0), modules=("astropy", "pandas")) as one:
+    with Sandbox(limits=Limits(cpu_s=20.0, wall_s=30.0)) as one:
         yield one
 
 

@@ -247,7 +247,6 @@ def test_memory_is_given_back_with_its_process(sandbox: Sandbox, batch: Any) -> 
     for _ in range(3):
         found = judge(sandbox, batch, hoarder, row_filter("hugo", BRIGHT, "other"))
         assert len(found["hugo/one"].passed) == ROWS
-        assert found["hugo/one"].memory_mb > 100
         assert is_right(found["hugo/other"])
 
 

@@ -11,12 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "ArchiveError", "Packet", "QueryError"]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "Archive": "querying.archive",
-        "ArchiveError": "storage",
-        "QueryError": "querying.sql_engine",
-        "Packet": "storage",
-    },
-)
+__getattr__ = on_demand(__name__)

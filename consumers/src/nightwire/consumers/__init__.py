@@ -34,23 +34,7 @@ __all__ = [
     "joined",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "AlertReader": "reader",
-        "BadRecord": "reader",
-        "BadReturn": "returns",
-        "Classification": "returns",
-        "GroupError": "source",
-        "ReceivedAlert": "alert",
-        "Return": "returns",
-        "ReturnReader": "returns",
-        "Stamp": "alert",
-        "StampError": "alert",
-        "TopicError": "source",
-        "joined": "returns",
-    },
-)
+__getattr__ = on_demand(__name__)
 
 
 def __dir__() -> list[str]:

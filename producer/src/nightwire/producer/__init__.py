@@ -16,13 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["AlertWriter", "Sky", "VisitLog", "VisitWriter", "Visits", "figures"]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "AlertWriter": "writing.writer",
-        "Sky": "simulation.sky",
-        "VisitLog": "simulation.sky",
-        "VisitWriter": "writing.visit_writer",
-        "Visits": "simulation.alerts",
-    },
-)
+__getattr__ = on_demand(__name__)

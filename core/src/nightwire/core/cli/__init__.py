@@ -50,8 +50,4 @@ __all__ = [
     "with_options",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {"Meter": "progress_bar", "apply": "topics", "progress": "progress_bar"}
-    | dict.fromkeys(("Cell", "Column", "Listing", "show_tables"), "tables"),
-)
+__getattr__ = on_demand(__name__)

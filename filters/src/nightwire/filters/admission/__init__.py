@@ -11,11 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["SourceChecker", "compile_function", "shape_mismatches"]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "SourceChecker": "sources",
-        "compile_function": "text_process",
-        "shape_mismatches": "transform_check",
-    },
-)
+__getattr__ = on_demand(__name__)

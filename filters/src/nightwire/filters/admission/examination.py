@@ -3,15 +3,16 @@
 The engine examines what is submitted, and `nightwire filter test` what will be.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from nightwire.filters.admission.catalogue_names import with_versions
-from nightwire.filters.admission.known_schemas import known_schemas
 from nightwire.filters.admission.text_process import compile_apart
 from nightwire.filters.admission.transform_check import Request, schema_mismatches, surveys_of
 from nightwire.filters.admission.trial import TrialRunner
-from nightwire.filters.language import partial_names, unknown_names
+from nightwire.filters.language import SurveySchemas, partial_names, schema_names, unknown_names
+from nightwire.filters.language.vector import schemas_of
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
 from nightwire.filters.model.lanes import LaneLoad
@@ -19,6 +20,7 @@ from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.reading.requirements import named_columns
 from nightwire.filters.sandbox import RowFilter
+from nightwire.schemas import AlertDecoder, SchemaRegistry, sim_alert_schema
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,33 @@ def _names(
     asked = compilation.asked
     known = known_schemas(trials.registry, surveys_of(request), request["sources"], samples)
     return [*unknown_names(asked, known)], [*partial_names(asked, known)]
+
+
+def known_schemas(
+    registry: SchemaRegistry, surveys: Sequence[str], sources: Sequence[str], samples: Sequence[Sample]
+) -> list[SurveySchemas]:
+    """Return the schemas of the alerts that a filter reads.
+
+    What other filters send on may have fields more or less than its survey's schemas: of these
+    alerts, those that came lately say which.
+
+    Args:
+        registry: Knows schemas; where it has none of a survey, its alerts may bring theirs along.
+        surveys: Whose alerts it judges.
+        sources: The topics in which they lie; none for the surveys' own.
+        samples: Some of these alerts.
+    """
+    derived, found = any(map(is_derived, sources)), []
+    for name in surveys:
+        values = [value for whose, value in samples if whose == name]
+        schemas: list[Mapping[str, Any]] = [*registry.of_survey(name)]
+        if derived or not schemas:
+            came = [*schemas_of(values, AlertDecoder(registry))]
+            schemas = [*came, *schemas] if came else []
+        if not schemas and not derived and name == "sim":
+            schemas = [sim_alert_schema()]
+        found.append(SurveySchemas(name, [*map(schema_names, schemas)]))
+    return found
 
 
 def _trial(

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         BACKFILL_STOPPED,
         NoAnswerError,
         Submission,
-        again,
         file_source,
         length_since,
         send_request,
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
         text_submission,
     )
     from nightwire.filters.authoring.page import light_curve_svg
-    from nightwire.filters.authoring.report import JudgedAlert, Report
+    from nightwire.filters.authoring.report import JudgedAlert
     from nightwire.filters.authoring.watchlist import TRIED, near_targets, watchlist_text
 
 __all__ = [
@@ -30,9 +29,7 @@ __all__ = [
     "TRIED",
     "JudgedAlert",
     "NoAnswerError",
-    "Report",
     "Submission",
-    "again",
     "file_source",
     "length_since",
     "light_curve_svg",
@@ -44,24 +41,4 @@ __all__ = [
     "watchlist_text",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        **dict.fromkeys(("BACKFILL", "BACKFILL_ENDED", "BACKFILL_STOPPED"), "client"),
-        "JudgedAlert": "report",
-        "NoAnswerError": "client",
-        "Report": "report",
-        "Submission": "client",
-        "again": "client",
-        "file_source": "client",
-        "length_since": "client",
-        "light_curve_svg": "page",
-        "TRIED": "watchlist",
-        "near_targets": "watchlist",
-        "send_request": "client",
-        "shaped": "client",
-        "text_submission": "client",
-        "try_on_recent": "api",
-        "watchlist_text": "watchlist",
-    },
-)
+__getattr__ = on_demand(__name__)

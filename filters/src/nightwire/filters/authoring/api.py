@@ -168,8 +168,7 @@ def try_on_recent(
     from nightwire.core.kafka import enter, login
     from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.sandboxed import POLICY, try_submission
-    from nightwire.filters.reading.archived import last_night
-    from nightwire.filters.reading.recent import newest_alerts
+    from nightwire.filters.reading.recent import last_night, newest_alerts
     from nightwire.schemas import survey as survey_called
 
     survey_called(survey)
@@ -191,15 +190,8 @@ def _submission(
     Raises:
         FilterError: It is no filter, or its source cannot be found.
     """
-    from nightwire.filters.authoring.client import (
-        Submission,
-        checked_source,
-        sql_submission,
-        transform_names,
-        with_columns,
-    )
+    from nightwire.filters.authoring.client import Submission, python_source, sql_submission
     from nightwire.filters.authoring.constants import values_of_namespace
-    from nightwire.filters.authoring.extract import extract
 
     name = _name(transform)
     if isinstance(keep, str):
@@ -208,8 +200,8 @@ def _submission(
         raise FilterError(f"a filter is a function defined by def, not a {type(keep).__name__}")
     entry, namespace = keep.__name__, keep.__globals__
     values = values_of_namespace(namespace)
-    source = extract(with_columns(_code(keep, namespace), columns), entry, values, transform_names(name))
-    return Submission("python", checked_source(source, entry), entry, transform=name)
+    source = python_source(_code(keep, namespace), entry, name, columns, values)
+    return Submission("python", source, entry, transform=name)
 
 
 def _survey_of(keep: Filter | str) -> str:

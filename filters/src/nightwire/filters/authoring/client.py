@@ -15,11 +15,11 @@ from nightwire.core import kafka
 from nightwire.core.cli import parse_duration
 from nightwire.core.kafka import Writer, ensure_topics, watermarks
 from nightwire.core.runtime import now_ms
-from nightwire.filters.authoring.extract import extract, likely_function
+from nightwire.filters.authoring.extract import Values, extract, likely_function
 from nightwire.filters.authoring.notebook import SourceMap, code_cells, python_of, source_map
 from nightwire.filters.language import NAMED, FilterError, objections
-from nightwire.filters.model.transform import DECLARED, with_light_form
-from nightwire.schemas import MendableError, records
+from nightwire.filters.model.transform import DECLARED, light_form
+from nightwire.schemas import MendableError, SchemaError, records
 from nightwire.schemas.topics import answers, requests, settings
 
 BACKFILL = "backfill "
@@ -96,8 +96,14 @@ def shaped(
     Raises:
         FilterError: They do, and are not of one survey that there is.
     """
-    form: dict[str, Any] = with_light_form(survey, drop, means, light=lite)
-    return replace(submission, survey=survey, **form, **more)
+    if lite and survey == "*":
+        raise FilterError("a light form needs a survey by its name: what is left out depends on it")
+    try:
+        light = light_form(survey) if lite else {"drop": [], "means": []}
+    except SchemaError as error:
+        raise FilterError(str(error)) from error
+    fields = {"drop": [*drop, *light["drop"]], "means": [*means, *light["means"]], **more}
+    return replace(submission, survey=survey, **fields)
 
 
 KEPT = ("language", "source", "entry", "survey", "cap", "choice", "sources", "output", "drop", "means")
@@ -186,8 +192,8 @@ def text_submission(
         return replace(sql_submission(text), transform=transform)
     try:
         entry = entry or likely_function(text, transform)
-        source = extract(with_columns(text, columns), entry, also=transform_names(transform))
-        return Submission("python", checked_source(source, entry), entry, transform=transform)
+        source = python_source(text, entry, transform, columns)
+        return Submission("python", source, entry, transform=transform)
     except (RecursionError, MemoryError) as error:
         raise FilterError("this text is nested too deeply") from error
 
@@ -200,7 +206,7 @@ def file_source(file: Path, entry: str, transform: str = "", columns: Sequence[s
     Raises:
         FilterError: It is no filter.
     """
-    code = with_columns(_python_in(file), columns)
+    code = _python_in(file)
 
     def values(names: Sequence[str]) -> Mapping[str, str]:
         # brings NumPy, rarely needed
@@ -208,29 +214,30 @@ def file_source(file: Path, entry: str, transform: str = "", columns: Sequence[s
 
         return values_by_running(code, file.resolve().parent)(names)
 
-    return checked_source(extract(code, entry, values, transform_names(transform)), entry)
-
-
-def with_columns(code: str, columns: Sequence[str]) -> str:
-    """Return *code* that says which *columns* its filter is given; none: as it says itself."""
-    return f"{code}\n{NAMED} = {[*columns]!r}\n" if columns else code
+    return python_source(code, entry, transform, columns, values)
 
 
 def _python_in(file: Path) -> str:
     return python_of(file.read_text(), notebook=file.suffix == ".ipynb")
 
 
-def transform_names(transform: str) -> list[str]:
-    """Return the names that are submitted beside a filter for its *transform*; none without one."""
-    return [transform, DECLARED] if transform else []
+def python_source(
+    code: str, entry: str, transform: str, columns: Sequence[str], values: Values | None = None
+) -> str:
+    """Return the checked source that is submitted of *code*.
 
-
-def checked_source(source: str, entry: str) -> str:
-    """Return *source*.
+    Args:
+        code: A whole script.
+        entry: The filter's function.
+        transform: The function that computes added fields; empty for none.
+        columns: Columns that the function is given; none where the script says.
+        values: Finds the values that running the code makes; without it, they are refused.
 
     Raises:
-        FilterError: It is no filter whose function is *entry*.
+        FilterError: It is no filter.
     """
+    code = f"{code}\n{NAMED} = {[*columns]!r}\n" if columns else code
+    source = extract(code, entry, values, [transform, DECLARED] if transform else [])
     if reasons := objections(source, entry):
         raise FilterError(*reasons)
     return source

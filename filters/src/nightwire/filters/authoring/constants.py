@@ -15,7 +15,6 @@ import os
 import resource
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +24,7 @@ import numpy as np
 
 from nightwire.filters.authoring.definitions import bound_names
 from nightwire.filters.authoring.extract import Values, globals_used
-from nightwire.filters.language import FilterError
+from nightwire.filters.language import FilterError, fault_text
 
 MAX_RUN_S = 120.0
 """Longest run. [s]"""
@@ -150,17 +149,9 @@ def _run_here(code: str, names: Sequence[str]) -> dict[str, LiteralOrReason]:
     try:
         exec(compile(steps, NOTEBOOK, "exec"), module.__dict__)  # noqa: S102 - the user's own code, at home
     except BaseException as error:  # noqa: BLE001 - whatever it is, its writer is told
-        why = f"the filter uses {{}}, and running what makes it failed: {_error_text(error, code)}"
+        why = f"the filter uses {{}}, and running what makes it failed: {fault_text(error, code, NOTEBOOK)}"
         return {name: ("", why.format(name)) for name in names}
     return {name: _literal_or_reason(name, module.__dict__) for name in names}
-
-
-def _error_text(error: BaseException, code: str) -> str:
-    message = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:300]
-    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == NOTEBOOK]
-    if not lines or lines[-1] is None:
-        return message
-    return f"{message} (line {lines[-1]}: {code.splitlines()[lines[-1] - 1].strip()[:120]})"
 
 
 def answer() -> None:

@@ -47,15 +47,15 @@ def extract(code: str, entry: str = "keep", values: Values | None = None, also: 
     return FUTURE + "\n".join(one.code for one in sorted(used.values(), key=lambda one: one.order)) + "\n"
 
 
-def likely_function(code: str, transform: str = "", name: str = "keep") -> str:
-    """Return the name of the filter's function where its owner does not say: *name*, unless *code*
-    defines one other function only, *transform* apart.
+def likely_function(code: str, transform: str = "") -> str:
+    """Return the name of the filter's function where its owner does not say: ``keep``, unless
+    *code* defines one other function only, *transform* apart.
 
     Raises:
         FilterError: The code does not parse.
     """
     functions = [one for one in _functions(_parsed(code)[1]) if one != transform]
-    return functions[0] if len(functions) == 1 else name
+    return functions[0] if len(functions) == 1 else "keep"
 
 
 def _parsed(code: str) -> tuple[ast.Module, dict[str, Definition]]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     )
     from nightwire.filters.cli.notify import check_url, doubt, notify_owner
     from nightwire.filters.cli.queries import (
-        ListedFilter,
-        LogEntry,
         filter_log,
         last_notices,
         listed_filters,
@@ -27,22 +25,9 @@ if TYPE_CHECKING:
     from nightwire.filters.cli.summaries import summary_lines, summary_of, take_snapshot
     from nightwire.filters.cli.tables import listed_json
 
-HOMES = {
-    **dict.fromkeys(("Comment", "CommentError", "read_comments", "take_back", "write_comment"), "comments"),
-    "check_url": "notify",
-    "doubt": "notify",
-    "notify_owner": "notify",
-    **dict.fromkeys(("ListedFilter", "LogEntry", "filter_log", "last_notices"), "queries"),
-    **dict.fromkeys(("listed_filters", "past_again", "read_filters"), "queries"),
-    **dict.fromkeys(("shown_version", "version_lines"), "queries"),
-    **dict.fromkeys(("summary_lines", "summary_of", "take_snapshot"), "summaries"),
-    "listed_json": "tables",
-}
 __all__ = [
     "Comment",
     "CommentError",
-    "ListedFilter",
-    "LogEntry",
     "check_url",
     "doubt",
     "filter_log",
@@ -62,4 +47,4 @@ __all__ = [
     "write_comment",
 ]
 
-__getattr__ = on_demand(__name__, HOMES)
+__getattr__ = on_demand(__name__)

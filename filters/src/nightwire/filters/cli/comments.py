@@ -4,7 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from confluent_kafka import KafkaException, Message
 from nightwire.core.cli import bootstrap_option, json_option
 from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, principal, producer, read_to_end
 from nightwire.core.runtime import now_ms
-from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
+from nightwire.filters.cli.options import echo_json, kafka_at, name_argument, owner_option, owner_or_default
 from nightwire.filters.cli.queries import read_filters
 from nightwire.schemas import DecodeError, MendableError, meant, records
 from nightwire.schemas.topics import NameError_, filter_topic, settings
@@ -180,12 +180,9 @@ def comment(
       nightwire filter comment bright --owner ann "Add reliability > 0.5?"
       nightwire filter comment bright --delete 0f3a2b1c4d5e
     """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
-
     if (text is None) == (delete is None):
         raise click.UsageError("say something, or name what you take back by --delete")
-    where, author = enter(find_endpoints(bootstrap).kafka), owner_or_default(None)
+    where, author = kafka_at(bootstrap), owner_or_default(None)
     if delete is not None:
         take_back(where, author, delete)
         click.echo(f"comment {delete} is taken back")
@@ -206,16 +203,10 @@ def comments(name: str, owner: str | None, as_json: bool, bootstrap: str | None)
     Example:
       nightwire filter comments bright --owner ann
     """
-    import json
-    from dataclasses import asdict
-
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
-
     whose = _checked(owner_or_default(owner), name)
-    found = read_comments(enter(find_endpoints(bootstrap).kafka), whose, name)
+    found = read_comments(kafka_at(bootstrap), whose, name)
     if as_json:
-        click.echo(json.dumps([asdict(one) for one in found], default=str, indent=2))
+        echo_json([asdict(one) for one in found])
         return
     for one in found:
         text = one.text.replace("\n", "\n    ")

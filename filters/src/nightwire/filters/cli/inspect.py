@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
-from nightwire.filters.cli.options import name_argument, owner_option, owner_or_default
+from nightwire.filters.cli.options import echo_json, kafka_at, name_argument, owner_option, owner_or_default
 
 if TYPE_CHECKING:
     from nightwire.filters.cli.summaries import Snapshot
@@ -30,17 +30,15 @@ def list_(wide: bool, as_json: bool, bootstrap: str | None) -> None:
     from datetime import UTC, datetime
 
     from nightwire.core.cli import show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import listed_filters
     from nightwire.filters.cli.summaries import summary_of, take_snapshot
     from nightwire.filters.cli.tables import list_table, listed_json
 
-    where = enter(find_endpoints(bootstrap).kafka)
+    where = kafka_at(bootstrap)
     filters = listed_filters(where)
     summaries = {key: summary_of(record) for key, record in take_snapshot(where, None).records.items()}
     if as_json:
-        _echo_json([listed_json(one, summaries) for one in filters])
+        echo_json([listed_json(one, summaries) for one in filters])
         return
     show_tables(
         list_table(filters, summaries, datetime.now(UTC), wide=wide)
@@ -63,13 +61,11 @@ def show(name: str, owner: str | None, version: int | None, bootstrap: str | Non
     """
     from datetime import UTC, datetime
 
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import read_filters, shown_version, version_lines
     from nightwire.filters.cli.summaries import summary_lines, summary_of
     from nightwire.filters.stats.publish import read_stats
 
-    owner, where = owner_or_default(owner), enter(find_endpoints(bootstrap).kafka)
+    owner, where = owner_or_default(owner), kafka_at(bootstrap)
     known = read_filters(where)
     record = known.versions.get((owner, name, version or shown_version(known, owner, name)))
     if record is None:
@@ -98,13 +94,11 @@ def log(name: str, owner: str | None, as_json: bool, bootstrap: str | None) -> N
     """
     from dataclasses import asdict
 
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import filter_log
 
-    entries = filter_log(enter(find_endpoints(bootstrap).kafka), owner_or_default(owner), name)
+    entries = filter_log(kafka_at(bootstrap), owner_or_default(owner), name)
     if as_json:
-        _echo_json([asdict(entry) for entry in entries])
+        echo_json([asdict(entry) for entry in entries])
         return
     for entry in entries:
         click.echo(f"{entry.time:%Y-%m-%d %H:%M:%S} UTC  {entry.kind:8}  {entry.text}")
@@ -135,16 +129,14 @@ def top(
       nightwire filter top
       nightwire filter top --once --all
     """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.summaries import summaries_of, take_snapshot
 
-    where, whom = enter(find_endpoints(bootstrap).kafka), None if everybody else owner_or_default(owner)
+    where, whom = kafka_at(bootstrap), None if everybody else owner_or_default(owner)
     first = take_snapshot(where, whom)
     if as_json:
         from dataclasses import asdict
 
-        _echo_json([asdict(one) for one in summaries_of(first)])
+        echo_json([asdict(one) for one in summaries_of(first)])
     elif once:
         from datetime import UTC, datetime
 
@@ -217,7 +209,7 @@ def overflow(
     at = find_endpoints(bootstrap, registry)
     found = read_overflow(enter(at.kafka), owner_or_default(owner), name, visit)
     if as_json:
-        _echo_json(found)
+        echo_json(found)
     elif save is None:
         show_tables(
             overflow_table(found) if found else f"nothing was cut off of {owner_or_default(owner)}/{name}"
@@ -225,9 +217,3 @@ def overflow(
     if save is not None:
         saved = save_overflow(at.kafka, at.schema_registry, found, save)
         click.echo(f"{saved} of {len(found)} alerts are in {save}", err=as_json)
-
-
-def _echo_json(value: Any) -> None:
-    import json
-
-    click.echo(json.dumps(value, default=str, indent=2))

@@ -64,6 +64,16 @@ def listed_columns(columns: str | None) -> list[str]:
     return [name.strip() for name in (columns or "").split(",") if name.strip()]
 
 
+def kafka_at(bootstrap: str | None) -> str:
+    """Return Kafka's address, that of the environment or of the running stack where none is named;
+    whoever asks is known there from now on.
+    """
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+
+    return enter(find_endpoints(bootstrap).kafka)
+
+
 def owner_or_default(owner: str | None) -> str:
     """Return *owner*; without one, the owner of this machine's filters."""
     from nightwire.filters.authoring.client import default_owner
@@ -79,8 +89,6 @@ def survey_or_default(
     Raises:
         UsageError: Several have.
     """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.default_survey import default_survey
     from nightwire.filters.authoring.notebook import python_of
     from nightwire.filters.language import FilterError
@@ -90,11 +98,18 @@ def survey_or_default(
     script = file is not None and file.suffix != ".sql"
     code = python_of(file.read_text(), notebook=file.suffix == ".ipynb") if file and script else ""
     try:
-        found = default_survey(enter(find_endpoints(bootstrap).kafka), code, sources)
+        found = default_survey(kafka_at(bootstrap), code, sources)
     except FilterError as error:
         raise click.UsageError(str(error)) from error
     click.echo(f"survey: {found} (--survey names another)", err=True)
     return found
+
+
+def echo_json(value: Any) -> None:
+    """Print a value as JSON."""
+    import json
+
+    click.echo(json.dumps(value, default=str, indent=2))
 
 
 def exit_refused(what: str, reasons: Sequence[str]) -> NoReturn:

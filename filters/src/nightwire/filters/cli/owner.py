@@ -13,6 +13,7 @@ from nightwire.filters.cli.options import (
     exit_refused,
     file_argument,
     function_option,
+    kafka_at,
     listed_columns,
     name_argument,
     near_option,
@@ -173,12 +174,10 @@ def _notify(bootstrap: str | None, owner: str, name: str, topic: str, url: str) 
 
 def _await_backfill(bootstrap: str | None, owner: str, name: str, version: int) -> None:
     """Print the progress of a backfill until it ends; leave with status 1 if it was stopped."""
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import BACKFILL_STOPPED, follow_backfill
 
     message = ""
-    for message in follow_backfill(enter(find_endpoints(bootstrap).kafka), owner, name, version):
+    for message in follow_backfill(kafka_at(bootstrap), owner, name, version):
         click.echo(message)
     if message.startswith(BACKFILL_STOPPED):
         raise SystemExit(1)
@@ -202,8 +201,6 @@ def backfill(
       nightwire filter backfill bright --since 12h
       nightwire filter backfill bright --stop
     """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.cli.queries import past_again
     from nightwire.filters.language import FilterError
 
@@ -213,7 +210,7 @@ def backfill(
         done = "ends its backfill (version {})"
         _change("stop-backfill", done, name=name, owner=owner, timeout=timeout, bootstrap=bootstrap)
         return
-    whose, where = owner_or_default(owner), enter(find_endpoints(bootstrap).kafka)
+    whose, where = owner_or_default(owner), kafka_at(bootstrap)
     try:
         fields = past_again(where, whose, name, str(since))
     except FilterError as error:
@@ -308,11 +305,9 @@ def _ask(
     """Return the engine's answer, with a spinner while it is awaited."""
     from rich.console import Console
 
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.filters.authoring.client import NoAnswerError, send_request
 
-    kafka = enter(find_endpoints(bootstrap).kafka)
+    kafka = kafka_at(bootstrap)
     try:
         with Console(stderr=True).status(f"waiting for the engine to {action} {owner}/{name}"):
             return dict(send_request(kafka, action, owner, name, timeout=timeout, **fields))

@@ -1,38 +1,24 @@
 """The process of the filter engine: logs, metrics page, signals, exit status."""
 
 import logging
-from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 from nightwire.core.presence import metrics_at, registered
-from nightwire.core.runtime import MetricsPage, Page, StateError, Stop, setup_logging, stopping
+from nightwire.core.runtime import MetricsPage, StateError, Stop, setup_logging, stopping
 from nightwire.filters.engine.local import LocalEngine
 from nightwire.filters.engine.services import JavaDied
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.stats.metrics import Metrics
 
+if TYPE_CHECKING:
+    from nightwire.filters.spark.engine import SparkEngine
+
 LONGEST_STOP = 25.0
 """Time after which a stop waits no longer for the running batch, whose delivery may wait for a
 Kafka that stopped too: the next engine does the batch again.  Less than `down` and compose give
 us. [s]"""
-
-
-class RunnableEngine(Protocol):
-    """An engine, with Spark or without."""
-
-    def healthy(self) -> bool:
-        """Return whether alerts are judged."""
-        ...
-
-    def pages(self) -> Mapping[str, Page]:
-        """Return its HTTP pages beside the metrics."""
-        ...
-
-    def run(self) -> None:
-        """Serve requests and judge alerts until stopped."""
-        ...
 
 
 def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -> int:
@@ -64,7 +50,9 @@ def serve(settings: EngineSettings, metrics_port: int, *, light: bool = False) -
     return 0
 
 
-def engine_of(settings: EngineSettings, metrics: Metrics, stop: Stop, *, light: bool) -> RunnableEngine:
+def engine_of(
+    settings: EngineSettings, metrics: Metrics, stop: Stop, *, light: bool
+) -> "LocalEngine | SparkEngine":
     """Return an engine; the light one needs neither pyspark nor Java."""
     if light:
         return LocalEngine(settings, metrics, stop)

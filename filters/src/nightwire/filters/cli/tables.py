@@ -1,7 +1,6 @@
 """Tables for the terminal: the list of filters, filters at work (`top`), overflow.  Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -93,28 +92,14 @@ def overflow_table(found: Iterable[Mapping[str, Any]]) -> Listing:
     return Listing(OVERFLOW_COLUMNS, rows)
 
 
-@dataclass(frozen=True)
-class TableContext:
-    """Values that all rows of one table share.
-
-    Attributes:
-        now: The time.
-        load: Share of a core that all filters take together.
-    """
-
-    now: datetime
-    load: float
+CellText = Callable[[FilterSummary, datetime, float], Text]
+"""The text of a filter's cell, now, where all filters take such a share of a core together."""
 
 
-CellText = Callable[[FilterSummary, TableContext], Text]
-
-
-def top_view(
-    summaries: Iterable[FilterSummary], now: datetime, *, wide: bool = False
-) -> tuple[Text, Text, Listing]:
+def top_view(summaries: Iterable[FilterSummary], now: datetime) -> tuple[Text, Text, Listing]:
     """Return the table of filters at work, the dearest first, under a line about all of them."""
     ordered = sorted(summaries, key=lambda one: (-one.load, -(one.cost_us or 0.0), one.key))
-    return _headline(ordered, now), Text(), _top_table(ordered, now, wide=wide)
+    return _headline(ordered, now), Text(), _top_table(ordered, now)
 
 
 def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
@@ -127,29 +112,29 @@ def _headline(summaries: Sequence[FilterSummary], now: datetime) -> Text:
     return line
 
 
-def _top_table(summaries: Sequence[FilterSummary], now: datetime, *, wide: bool) -> Listing:
-    context = TableContext(now, sum(one.load for one in summaries))
-    rows = [[cell(one, context) for _, cell in TOP_COLUMNS] for one in summaries]
+def _top_table(summaries: Sequence[FilterSummary], now: datetime) -> Listing:
+    load = sum(one.load for one in summaries)
+    rows = [[cell(one, now, load) for _, cell in TOP_COLUMNS] for one in summaries]
     for one, row in zip(summaries, rows, strict=True):
         if not one.way:
             for text in row:
                 text.stylize("dim")
-    return Listing([column for column, _ in TOP_COLUMNS], rows, wide)
+    return Listing([column for column, _ in TOP_COLUMNS], rows)
 
 
-def _share(one: FilterSummary, context: TableContext) -> Text:
-    share = one.load / context.load if context.load else 0.0
+def _share(one: FilterSummary, _now: datetime, load: float) -> Text:
+    share = one.load / load if load else 0.0
     eighths = round(8 * BAR * share)
     bar = BLOCKS[8] * (eighths // 8) + (BLOCKS[eighths % 8] if eighths % 8 else "")
     return Text.assemble((bar.ljust(BAR), "cyan"), f" {share:4.0%}") if one.way else Text(UNKNOWN)
 
 
-def _passed(one: FilterSummary, _context: TableContext) -> Text:
+def _passed(one: FilterSummary, _now: datetime, _load: float) -> Text:
     return Text(f"{one.passed:,} {one.passed / one.evaluated:7.2%}" if one.evaluated else UNKNOWN)
 
 
 def _count(name: str, style: str = "") -> CellText:
-    def cell(one: FilterSummary, _context: TableContext) -> Text:
+    def cell(one: FilterSummary, _now: datetime, _load: float) -> Text:
         value = getattr(one, name)
         return Text(f"{value:,}" if one.way else UNKNOWN, style if value else "dim")
 
@@ -157,14 +142,14 @@ def _count(name: str, style: str = "") -> CellText:
 
 
 def _seconds(name: str) -> CellText:
-    def cell(one: FilterSummary, _context: TableContext) -> Text:
+    def cell(one: FilterSummary, _now: datetime, _load: float) -> Text:
         value = getattr(one, name)
         return Text(UNKNOWN if value is None else f"{value:.2f}")
 
     return cell
 
 
-def _stopped(one: FilterSummary, _context: TableContext) -> Text:
+def _stopped(one: FilterSummary, _now: datetime, _load: float) -> Text:
     if not (stages := one.stages()):
         return Text(UNKNOWN, "dim")
     condition, share = stages[0]
@@ -172,18 +157,18 @@ def _stopped(one: FilterSummary, _context: TableContext) -> Text:
 
 
 TOP_COLUMNS: tuple[tuple[Column, CellText], ...] = (
-    (Column("filter"), lambda one, _: Text(one.key, "bold")),
-    (Column("lane", 9, max_width=20), lambda one, _: Text(one.lane_text or UNKNOWN, "dim")),
-    (Column("µs/alert", 1, number=True), lambda one, _: Text(number_text(one.cost_us))),
+    (Column("filter"), lambda one, *_: Text(one.key, "bold")),
+    (Column("lane", 9, max_width=20), lambda one, *_: Text(one.lane_text or UNKNOWN, "dim")),
+    (Column("µs/alert", 1, number=True), lambda one, *_: Text(number_text(one.cost_us))),
     (Column("CPU", 8), _share),
-    (Column("alerts/s", 11, number=True), lambda one, _: Text(number_text(one.rate or None))),
+    (Column("alerts/s", 11, number=True), lambda one, *_: Text(number_text(one.rate or None))),
     (Column("passed", 2, number=True), _passed),
     (Column("sent", 10, number=True), _count("sent")),
     (Column("cut off", 3, number=True), _count("capped", "yellow")),
     (Column("failed", 4, number=True), _count("faulted", "red")),
     (Column("p50 s", 12, number=True), _seconds("delay_p50")),
     (Column("p99 s", 5, number=True), _seconds("delay_p99")),
-    (Column("last passed", 6, number=True), lambda one, context: Text(ago(one.passed_at, context.now))),
+    (Column("last passed", 6, number=True), lambda one, now, _: Text(ago(one.passed_at, now))),
     (Column("stopped most", 7, max_width=30), _stopped),
 )
 """Columns from left to right, and their texts."""

@@ -6,8 +6,7 @@ to overflow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from nightwire.core.accounting import Account
 from nightwire.core.kafka import TopicPartition
@@ -18,7 +17,6 @@ from nightwire.filters.decision.notices import bad_filters
 from nightwire.filters.decision.quota import Quotas
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.model.messages import JudgedBatch, RangeCounts, without_undecodable
-from nightwire.filters.model.offsets import positions, to_offset
 
 STAGE = "backfill"
 """Its stage in the accounts."""
@@ -152,27 +150,6 @@ def progress_text(progress: BackfillProgress) -> str:
     if progress.expired:
         parts.append(f"{progress.expired:,} had expired")
     return ", ".join(parts)
-
-
-def dump_job(job: BackfillJob) -> dict[str, Any]:
-    """Return *job* as JSON can hold it."""
-    return {**vars(job), "until": None if job.until is None else to_offset(job.until, 0)}
-
-
-def load_job(values: Mapping[str, Any]) -> BackfillJob:
-    """Return the job of a result of `dump_job`."""
-    until = None if values["until"] is None else positions(values["until"])
-    return BackfillJob(**{**values, "until": until})
-
-
-def dump_progress(progress: BackfillProgress) -> dict[str, Any]:
-    """Return how far a backfill is as JSON can hold it."""
-    return {**asdict(replace(progress, at={})), "at": to_offset(progress.at, 0)}
-
-
-def load_progress(values: Mapping[str, Any]) -> BackfillProgress:
-    """Return the progress of a result of `dump_progress`."""
-    return BackfillProgress(**{**values, "at": positions(values["at"])})
 
 
 def live_from(

@@ -17,16 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nightwire.core.kafka import TopicPartition
-from nightwire.filters.decision.backfill_decision import (
-    BackfillJob,
-    BackfillProgress,
-    dump_job,
-    dump_progress,
-    load_job,
-    load_progress,
-)
+from nightwire.filters.decision.backfill_decision import BackfillJob, BackfillProgress
 from nightwire.filters.decision.engine_state import EngineState, write_atomically
 from nightwire.filters.model.live_filter import FilterVersion
+from nightwire.filters.model.offsets import positions, to_offset
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,8 @@ class BackfillJobs:
 
     def ask(self, job: BackfillJob) -> None:
         """Note that *job* is wanted; it waits until its version is live."""
-        write_atomically(self._file(job.id), json.dumps(dump_job(job)))
+        until = None if job.until is None else to_offset(job.until, 0)
+        write_atomically(self._file(job.id), json.dumps({**vars(job), "until": until}))
 
     def waits(self, version: FilterVersion) -> bool:
         """Return whether there is a job for a version of a filter that waits until that is live."""
@@ -54,8 +49,7 @@ class BackfillJobs:
 
     def begin(self, version: FilterVersion, at: Mapping[TopicPartition, int]) -> None:
         """Let the job of a version begin; at the offsets *at* the live stream takes over."""
-        file = self._of(version)
-        write_atomically(file, json.dumps(dump_job(replace(_load(file), until=at))))
+        self.ask(replace(_load(self._of(version)), until=at))
 
     def due(self) -> list[BackfillJob]:
         """Return those that can be done, by name."""
@@ -68,11 +62,15 @@ class BackfillJobs:
     def progress(self, job: BackfillJob) -> BackfillProgress | None:
         """Return how far a job is; None where it has not begun."""
         file = self._file(job.id).with_name("reached.json")
-        return load_progress(json.loads(file.read_text())) if file.exists() else None
+        if not file.exists():
+            return None
+        values = json.loads(file.read_text())
+        return BackfillProgress(**{**values, "at": positions(values["at"])})
 
     def keep_progress(self, job: BackfillJob, progress: BackfillProgress) -> None:
         """Store how far a job is; on return it is on disk."""
-        write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(dump_progress(progress)))
+        values = {**vars(progress), "at": to_offset(progress.at, 0)}
+        write_atomically(self._file(job.id).with_name("reached.json"), json.dumps(values))
 
     def stop(self, owner: str, name: str) -> int:
         """Let the newest backfill of a filter end; return of which version it is, 0 for none."""
@@ -104,4 +102,6 @@ class BackfillJobs:
 
 
 def _load(file: Path) -> BackfillJob:
-    return load_job(json.loads(file.read_text()))
+    values = json.loads(file.read_text())
+    until = None if values["until"] is None else positions(values["until"])
+    return BackfillJob(**{**values, "until": until})

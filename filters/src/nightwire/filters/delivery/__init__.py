@@ -10,11 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["TransformWriter", "read_overflow", "register_derived"]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "TransformWriter": "transform_writer",
-        "read_overflow": "overflow",
-        "register_derived": "transform_writer",
-    },
-)
+__getattr__ = on_demand(__name__)

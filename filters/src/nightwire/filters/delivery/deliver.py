@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -64,8 +64,6 @@ class Delivery:
     transform_writer: TransformWriter | None = None
     on_fetched: Callable[[float], None] = lambda _seconds: None
     past: ArchiveClient | None = None
-    _consumer: Consumer | None = None
-    _producer: Producer | None = None
     _topics: set[str] = field(default_factory=set)
 
     def send(self, decision: Decision) -> Unsent:
@@ -75,7 +73,7 @@ class Delivery:
             DeliveryError: Kafka did not take something.
             KafkaException: Kafka is away for too long.
         """
-        writer = Writer(self._open_producer())
+        writer = Writer(self._producer)
         self._make_topics(decision)
         unsent, copies = ALL_SENT, GatheredCopies(writer)
         for work, wanted in fetch_plan(decision):
@@ -86,7 +84,7 @@ class Delivery:
         return unsent
 
     def _send_overflow(self, decision: Decision) -> None:
-        bulk = BulkProducer(self._open_producer())
+        bulk = BulkProducer(self._producer)
         topics = {key: overflow(*key.split("/")) for key, _ in decision.overflow.filters}
         encoded = encode_overflow(decision.overflow, decision.at)
         for key, some in groupby(encoded, key=itemgetter(0)):
@@ -99,14 +97,13 @@ class Delivery:
         Raises:
             DeliveryError: Kafka did not take one.
         """
-        writer = Writer(self._open_producer())
+        writer = Writer(self._producer)
         for account in accounts:
             write_account(writer, account)
         writer.flush()
 
     def _send(self, copies: GatheredCopies, work: OffsetRange, wanted: Wanted, decision: Decision) -> Unsent:
         """Send the *wanted* records of *work*; return those that have expired, or are malformed."""
-        self._consumer = self._consumer or range_consumer(self.bootstrap)
         left, malformed = dict(wanted), set[tuple[RecordPosition, str]]()
         for messages in timed(fetch(self._consumer, work, ExpiredCount(), past=self.past), self.on_fetched):
             for message in messages:
@@ -162,16 +159,19 @@ class Delivery:
     def _make_topics(self, decision: Decision) -> None:
         """Make topics that were removed: writing to a missing one would block all."""
         sent = {passed.key for item in decision.sent() for passed in item.passes}
-        overflowed = {decision.overflow.filters[judge][0] for judge in set(decision.overflow.filter_index)}
+        overflowed = {decision.overflow.filters[at][0] for at in set(decision.overflow.filter_index)}
         wanted = {decision.topic(key) for key in sent} | {overflow(*key.split("/")) for key in overflowed}
         if missing := sorted(wanted - self._topics):
             ensure_topics(self.bootstrap, [settings(topic) for topic in missing])
             self._topics |= wanted
 
-    def _open_producer(self) -> Producer:
-        if self._producer is None:
-            self._producer = kafka.producer(self.bootstrap, compression_type=COMPRESSION)
-        return self._producer
+    @cached_property
+    def _producer(self) -> Producer:
+        return kafka.producer(self.bootstrap, compression_type=COMPRESSION)
+
+    @cached_property
+    def _consumer(self) -> Consumer:
+        return range_consumer(self.bootstrap)
 
 
 def timed(parts: Iterator[list[Message]], told: Callable[[float], None]) -> Iterator[list[Message]]:

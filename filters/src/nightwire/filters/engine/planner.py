@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -141,14 +142,11 @@ class Planner:
     state: EngineState
     deadline: int = DEADLINE
     tasks: int = 1
-    _admin: AdminClient | None = None
     _known_partitions: list[TopicPartition] = field(default_factory=list)
     _partitions_at: float = -METADATA_AGE
     _topics: set[str] = field(default_factory=set)
     _sources: dict[int, frozenset[str]] = field(default_factory=dict)
     _beginnings: dict[TopicPartition, int] | None = None
-    _filter_follower: "FilterFollower | None" = None
-    _visit_follower: VisitFollower | None = None
     _due: tuple[int, int | None] = (-1, None)
     _set: "FilterSetAt | None" = None
     _stored_at: float = 0.0
@@ -190,7 +188,7 @@ class Planner:
         return to_offset(
             {**reached, **{partition: end for partition, end in ends.items() if partition not in read}},
             filters,
-            visits=max(visits(start), self._closed_visits().end()),
+            visits=max(visits(start), self._closed_visits.end()),
             at=now,
             drained=int(is_drained(reached, read)),
         )
@@ -212,7 +210,7 @@ class Planner:
             self._derived(filters) | {topic for topic in start if is_derived(topic)}
         )
         self._note_beginnings(partitions)
-        return partition_bounds(self._client(), partitions)
+        return partition_bounds(self._client, partitions)
 
     def _visit_is_due(self, start: Offset, now: int) -> bool:
         """Return whether a visit that holds alerts is over: that makes a batch of its own."""
@@ -220,21 +218,20 @@ class Planner:
         if newest != self._due[0]:
             self._due = (newest, self.state.quotas(newest).due(self.deadline))
         due = self._due[1]
-        return due is not None and (now >= due or self._closed_visits().closed_since(visits(start)))
+        return due is not None and (now >= due or self._closed_visits.closed_since(visits(start)))
 
     def _backfill_waits(self, start: Offset, filters: int) -> bool:
         """Return whether a new filter's backfill waits for its end: that makes a batch, too."""
         return filters > version(start) and BackfillJobs(self.state.root).any_waits()
 
+    @cached_property
     def _closed_visits(self) -> VisitFollower:
-        if self._visit_follower is None:
-            self._visit_follower = VisitFollower(self.bootstrap)
-        return self._visit_follower
+        return VisitFollower(self.bootstrap)
 
     def _partitions(self, derived: Collection[str]) -> list[TopicPartition]:
         """Return the partitions of all alert topics, and of the topics *derived*."""
         if time.monotonic() - self._partitions_at >= METADATA_AGE or not self._topics.issuperset(derived):
-            found = self._client().list_topics(timeout=TIMEOUT).topics
+            found = self._client.list_topics(timeout=TIMEOUT).topics
             self._topics = {*(alerts(survey) for survey in surveys()), *derived}
             self._known_partitions = sorted(
                 (topic, part) for topic in self._topics & found.keys() for part in found[topic].partitions
@@ -254,8 +251,8 @@ class Planner:
                 partition for partition in fresh if is_derived(partition[0]) and partition[0] not in known
             ]
             early = [partition for partition in fresh if partition not in late]
-            found = partition_bounds(self._client(), early, earliest=True) | partition_bounds(
-                self._client(), late
+            found = partition_bounds(self._client, early, earliest=True) | partition_bounds(
+                self._client, late
             )
             self._beginnings = {**self.beginnings(), **found}
             self.state.keep_beginnings(self._beginnings)
@@ -265,7 +262,7 @@ class Planner:
         """Store the filter set as it is now and return its version: that of *before*, if it is the
         same.
         """
-        seen = (self._followed_filters().refresh(), before, tuple(self._lanes.wanted().items()))
+        seen = (self._followed_filters.refresh(), before, tuple(self._lanes.wanted().items()))
         known = self._set
         again = known is not None and known.pending and time.monotonic() - self._stored_at >= METADATA_AGE
         if known is None or known.seen != seen or again:
@@ -273,15 +270,14 @@ class Planner:
             self._set = known
         return known.version
 
+    @cached_property
     def _followed_filters(self) -> FilterFollower:
-        if self._filter_follower is None:
-            self._filter_follower = FilterFollower(self.bootstrap)
-        return self._filter_follower
+        return FilterFollower(self.bootstrap)
 
     def _stored(self, seen: "SeenBy", start: Offset) -> "FilterSetAt":
         """Return the filter set as it is now, stored."""
         end, before, _ = seen
-        old, live = self.state.all_filters(before), self._followed_filters().filters.live()
+        old, live = self.state.all_filters(before), self._followed_filters.filters.live()
         filters = self._lanes.assigned(live, old, start)
         number, pending = before, self._lanes.pending(filters)
         if filters != old:
@@ -291,7 +287,6 @@ class Planner:
             self.state.keep_filters(number, filter_set.dump(filters), {before, *self._lanes.lanes.needed()})
         return FilterSetAt(seen, number, filters, pending)
 
+    @cached_property
     def _client(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = kafka.admin(self.bootstrap)
-        return self._admin
+        return kafka.admin(self.bootstrap)

@@ -2,10 +2,11 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from prometheus_client import Gauge
 
 from nightwire.core import kafka
@@ -18,12 +19,12 @@ from nightwire.filters.admission.requests import RequestConsumer
 from nightwire.filters.admission.service import SubmissionService
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.decision.engine_state import EngineState
+from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.engine.backfill_runner import BackfillSupervisor
 from nightwire.filters.engine.lane_director import LaneDirector
-from nightwire.filters.engine.rights_watcher import RightsWatcher
 from nightwire.filters.engine.settings import EngineSettings
 from nightwire.filters.engine.slow_lane_process import SlowLaneSupervisor
-from nightwire.filters.engine.supervisor import FilterSupervisor
+from nightwire.filters.engine.supervisor import FilterSupervisor, suspend_forbidden
 from nightwire.filters.model.offsets import lag, positions
 from nightwire.filters.reading.fetch import partition_bounds
 from nightwire.filters.sandbox import OPTIONAL_LAYERS, SandboxError, layers
@@ -66,20 +67,22 @@ def start_services(
     """Start all services, most in threads of their own; return the supervisor of the filters."""
     catalog, lanes = Catalog(settings.bootstrap, catalogues_of(settings.state)), LaneDirector(settings, state)
     catalog.complete()
-    engineer = SubmissionService(
+    service = SubmissionService(
         settings.bootstrap, settings.registry, state.schemas, catalog, settings.trial,
         "strong" if settings.sandbox == "strong" else "weak",
         computes=settings.sandbox != "none", backfills=BackfillJobs(settings.state),
         load=lanes.load, catalogues=catalogues_of(settings.state),
     )  # fmt: skip
     RequestConsumer(
-        settings.bootstrap, engineer, stop, lambda outcome: metrics.requests.labels(outcome).inc()
+        settings.bootstrap, service, stop, lambda outcome: metrics.requests.labels(outcome).inc()
     ).start()
-    threading.Thread(target=prune_catalogues, args=(engineer, stop), name="prune", daemon=True).start()
+    repeat(partial(prune_catalogues, service), stop, "prune", PRUNE_EVERY)
     BackfillSupervisor(settings, stop).start()
     threading.Thread(target=report_sandbox, args=(settings.sandbox,), name="sandbox", daemon=True).start()
-    LagMeter(settings.bootstrap, state, metrics.lag, state.committed, stop).start()
-    RightsWatcher(settings.bootstrap, catalog, metrics, stop).start()
+    repeat(partial(measure_lag, kafka.admin(settings.bootstrap), state, metrics.lag), stop, "lag", EVERY)
+    check_rights = partial(suspend_forbidden, catalog, metrics, ControlProducer(settings.bootstrap))
+    check_rights()
+    repeat(check_rights, stop, "rights", EVERY)
     Advertiser(settings.bootstrap, catalog, stop).start()
     StatsPublisher(settings.bootstrap, metrics.collector, stop).start()
     supervisor = FilterSupervisor(settings.bootstrap, catalog, metrics, state, lanes)
@@ -87,14 +90,26 @@ def start_services(
     return supervisor
 
 
-def prune_catalogues(service: SubmissionService, stop: Stop) -> None:
-    """Remove, now and then, the versions of catalogues that no filter needs."""
-    while not stop.wait(PRUNE_EVERY):
-        try:
-            for one in service.prune():
-                log.info("catalogue %s is removed: no filter needs it", one)
-        except (KafkaException, TimeoutError, OSError) as error:
-            log.warning("old catalogues are not removed yet: %s", error)
+def repeat(step: Callable[[], object], stop: Stop, name: str, every: float) -> None:
+    """Do *step* every so often [s], in a thread of its own; what fails is done the next time."""
+
+    def run() -> None:
+        while not stop.wait(every):
+            try:
+                step()
+            except (KafkaException, TimeoutError) as error:
+                log.debug("%s: Kafka is away: %s", name, error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+
+
+def prune_catalogues(service: SubmissionService) -> None:
+    """Remove the versions of catalogues that no filter needs."""
+    try:
+        for one in service.prune():
+            log.info("catalogue %s is removed: no filter needs it", one)
+    except (KafkaException, TimeoutError, OSError) as error:
+        log.warning("old catalogues are not removed yet: %s", error)
 
 
 def report_sandbox(strength: str) -> None:
@@ -118,52 +133,18 @@ def report_sandbox(strength: str) -> None:
 
 
 EVERY = 5.0
-"""Pause between two looks. [s]"""
+"""Pause between two looks at the lag, and at the rights of live filters. [s]"""
 PRUNE_EVERY = 3600.0
 """Pause between two looks for catalogues that nobody needs. [s]"""
 
 
-class LagMeter:
-    """Sets a gauge to the number of offsets that are not judged yet, per topic.
+def measure_lag(client: AdminClient, state: EngineState, gauge: Gauge) -> None:
+    """Set a gauge, labelled by topic, to the number of offsets that are not judged yet.
 
-    Args:
-        bootstrap: Kafka's address.
-        state: Knows where partitions began.
-        gauge: To set; labelled by topic.
-        done: Returns Spark's offset up to which everything is accounted.
-        stop: When to end.
+    Raises:
+        KafkaException: Kafka does not answer.
     """
-
-    def __init__(
-        self,
-        bootstrap: str,
-        state: EngineState,
-        gauge: Gauge,
-        done: Callable[[], Mapping[str, Any]],
-        stop: Stop,
-    ) -> None:
-        self._state, self._gauge, self._done, self._stop = state, gauge, done, stop
-        self._admin = kafka.admin(bootstrap)
-
-    def start(self) -> None:
-        """Measure in a thread of its own."""
-        threading.Thread(target=self._run, name="lag", daemon=True).start()
-
-    def _run(self) -> None:
-        while not self._stop.wait(EVERY):
-            try:
-                self.measure()
-            except (KafkaException, TimeoutError):
-                log.debug("no lag while Kafka is away")
-
-    def measure(self) -> None:
-        """Look once.
-
-        Raises:
-            KafkaException: Kafka does not answer.
-        """
-        beginnings = self._state.beginnings()
-        for topic, behind in lag(
-            partition_bounds(self._admin, beginnings), positions(self._done()), beginnings
-        ).items():
-            self._gauge.labels(topic).set(behind)
+    beginnings = state.beginnings()
+    ends, done = partition_bounds(client, beginnings), positions(state.committed())
+    for topic, behind in lag(ends, done, beginnings).items():
+        gauge.labels(topic).set(behind)

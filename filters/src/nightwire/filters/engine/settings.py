@@ -8,12 +8,6 @@ from nightwire.filters.admission.trial import AdmissionPolicy
 from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
 
-BATCH = 10_000
-"""Most records in a batch; `BatchSizeController` says how many it has."""
-
-TASKS = 2
-"""Tasks per batch; one for each core of a small machine."""
-
 
 @dataclass(frozen=True)
 class EngineSettings:
@@ -25,8 +19,8 @@ class EngineSettings:
         state: Directory; see `State`.
         master: Spark master.
         memory: Heap of Spark's Java process.
-        batch: Most records in a batch.
-        tasks: Tasks per batch.
+        batch: Most records in a batch; `BatchSizeController` says how many it has.
+        tasks: Tasks per batch; one for each core of a small machine.
         budget: CPU time of one filter in one task. [s]
         deadline: Longest that a visit is held for its best alerts. [s]
         page: Whether Spark tells Prometheus about itself.
@@ -42,8 +36,8 @@ class EngineSettings:
     state: Path
     master: str = "local[2,4]"
     memory: str = "768m"
-    batch: int = BATCH
-    tasks: int = TASKS
+    batch: int = 10_000
+    tasks: int = 2
     budget: float = FILTER_CPU_S
     deadline: float = DEADLINE / 1000
     page: bool = False

@@ -412,18 +412,18 @@ class SlowLaneSupervisor:
         for ready in wait([*self._running], SEARCH_S):
             assert isinstance(ready, Connection)  # noqa: S101 - `wait` returns what it was given
             try:
-                told = ready.recv()
+                message = ready.recv()
             except (EOFError, OSError):
                 self._ended(ready)
             else:
-                self._look_at(told)
+                self._observe_safely(message)
 
-    def _look_at(self, told: LaneBatch | LaneLag) -> None:
+    def _observe_safely(self, message: LaneBatch | LaneLag) -> None:
         """Pass on what a process tells; trouble with it ends neither that nor this thread."""
         try:
-            self._observe(told)
+            self._observe(message)
         except Exception:  # noqa: BLE001 - the outermost loop of a thread
-            supervisor_log.exception("what slow lane %s tells was not taken in", told.lane)
+            supervisor_log.exception("what slow lane %s tells was not taken in", message.lane)
 
     def _ended(self, here: Connection) -> None:
         process = self._running.pop(here)

@@ -17,6 +17,7 @@ from nightwire.filters.decision.notices import Notice, NoticeState, fault_notice
 from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.engine.lane_director import LaneDirector
 from nightwire.filters.engine.slow_lane_process import LaneBatch, LaneLag
+from nightwire.filters.language import FilterError
 from nightwire.filters.model.lanes import SUSPEND
 from nightwire.filters.model.live_filter import SLOW
 from nightwire.filters.stats.metrics import Metrics
@@ -149,6 +150,20 @@ def suspend(catalog: Catalog, metrics: Metrics, one: Notice) -> None:
     catalog.stop(owner, name, one.version, suspended=one.text.removeprefix("suspended: "))
     metrics.suspended.labels(one.key).inc()
     log.warning("filter %s version %d is %s", one.key, one.version, one.text)
+
+
+def suspend_forbidden(catalog: Catalog, metrics: Metrics, control: ControlProducer) -> None:
+    """Suspend the filters that read what their owners may not; wait while Kafka is away."""
+    try:
+        bad = [
+            Notice(one.key, one.version, f"suspended: {'; '.join(reasons)}")
+            for one, reasons in catalog.forbidden().items()
+        ]
+        for one in bad:
+            suspend(catalog, metrics, one)
+        send_notices(control, bad)
+    except (KafkaException, DeliveryError, TimeoutError, FilterError) as error:
+        log.warning("the rights of filters are not known: %s", error)
 
 
 def send_notices(control: ControlProducer, notices: Sequence[Notice]) -> None:

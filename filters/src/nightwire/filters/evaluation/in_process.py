@@ -19,7 +19,7 @@ import numpy as np
 
 from nightwire.filters.evaluation.cpu_budget import FILTER_CPU_S
 from nightwire.filters.evaluation.results import Verdict
-from nightwire.filters.evaluation.rowwise import RowJudge, reads_columns
+from nightwire.filters.evaluation.rowwise import RowJudge
 from nightwire.filters.language import FilterError, Predicate, compile_filter, fault_text, rank_of
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.alerts import Alerts
@@ -108,8 +108,8 @@ def judge_in_process(budget: float) -> RowJudge:
             if live.text_facts.columns is not None
         ]
         filters = [one for one in filters if one[1].text_facts.columns is None]
-        narrow = [one for one in filters if reads_columns(one[1])]
-        wide = [one for one in filters if not reads_columns(one[1])]
+        narrow = [one for one in filters if one[1].fields]
+        wide = [one for one in filters if not one[1].fields]
         rows = [alerts.table.view(row) for row in range(len(alerts.table))] if narrow else []
         whole = alerts.views() if wide else []
         return unfit + _judge_all(narrow, rows, budget) + _judge_all(wide, whole, budget)

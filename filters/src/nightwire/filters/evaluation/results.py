@@ -128,16 +128,11 @@ def count_range(rows: RangeRows, verdicts: Sequence[Verdict], ids: Sequence[str]
         faulted=[_faulted(one, first, end) for one in verdicts],
         faults=dict(_first_faults(verdicts, first, end, ids)),
         late=[one.number for one in verdicts if one.late and _stopped(one, first, end)],
-        cpu_us=_cpu_us(verdicts, end - first, len(ids)),
+        cpu_us=[round(1e6 * one.cpu_s * (end - first) / max(1, len(ids))) for one in verdicts],
         stopped={one.number: one.stopped for one in verdicts if one.stopped and first == 0 < end},
         read_us=rows.read_us,
         decode_us=rows.decode_us,
     )
-
-
-def _cpu_us(verdicts: Sequence[Verdict], rows: int, of: int) -> list[int]:
-    """Return the CPU time of each filter for *rows* of so many. [µs]"""
-    return [round(1e6 * one.cpu_s * rows / max(1, of)) for one in verdicts]
 
 
 def _inside(one: Verdict, first: int, end: int) -> slice:

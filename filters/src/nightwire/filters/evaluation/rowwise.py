@@ -20,11 +20,6 @@ RowJudge = Callable[[Alerts, Sequence[NumberedFilter]], list[Verdict]]
 """Returns the verdict of each of some filters on all of some alerts."""
 
 
-def reads_columns(live: LiveFilter) -> bool:
-    """Return whether the fields that a filter reads are known."""
-    return bool(live.fields)
-
-
 def judge_in_sandbox(sandbox: Sandbox, budget: CpuBudget) -> RowJudge:
     """Return a judge in *sandbox*; filters that had to be stopped the last time come last."""
 
@@ -68,7 +63,7 @@ def judge_nothing(reason: str) -> RowJudge:
 
 
 def _row_filter(live: LiveFilter, cpu_s: float) -> RowFilter:
-    fields = live.fields if reads_columns(live) else None
+    fields = live.fields or None
     named = (live.owner, live.name, live.version, live.source, live.entry)
     facts = live.text_facts
     imports = facts.imports if live.facts else None

@@ -201,11 +201,11 @@ def _defect(program: str, facts: str, name: str) -> str | None:
         load_facts(facts)
         column_paths(load_program(program).names if program else (), name)
     except Exception as error:  # noqa: BLE001 - one filter must not take the others along
-        return _said(error)
+        return _reason(error)
     return None
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"cannot be judged: {type(error).__name__}: {str(error)[:MAX_ERROR]}"
 
 
@@ -296,7 +296,7 @@ def _judged_alone(rowwise: RowJudge, alerts: Alerts, one: NumberedFilter) -> Ver
     except SandboxError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this filter's
-        return _failed(one[0], _said(error))
+        return _failed(one[0], _reason(error))
     return verdict
 
 

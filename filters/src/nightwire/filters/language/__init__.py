@@ -6,37 +6,33 @@ the engine or not.  Names that need NumPy are imported when they are asked for.
 
 from typing import TYPE_CHECKING
 
-from nightwire.filters.language.columns import NAMED, TABLE, column_arguments
-from nightwire.filters.language.explain import compile_explained, instrumented_copy, sql_conditions
-from nightwire.filters.language.names import (
-    AskedFields,
-    SchemaFields,
+from nightwire.filters.language.columns import NAMED, column_arguments
+from nightwire.filters.language.explain import instrumented_copy, sql_conditions
+from nightwire.filters.language.names.asked_fields import AskedFields, asked_fields, fields_read
+from nightwire.filters.language.names.field_names import (
     SurveySchemas,
+    missing_names,
+    partial_names,
+    schema_names,
+    unknown_names,
+)
+from nightwire.filters.language.names.mentions import (
     all_names,
-    asked_fields,
     imported_packages,
     matches_called,
     mentioned_names,
-    missing_names,
-    partial_names,
-    schema_fields,
-    schema_names,
     sets_attributes,
-    unknown_names,
 )
+from nightwire.filters.language.names.schema_fields import SchemaFields, schema_fields
 from nightwire.filters.language.program import NotCompilable, Program
-from nightwire.filters.language.python import compile_python
+from nightwire.filters.language.python.compile import compile_python
 from nightwire.filters.language.source import (
-    DUNDERS,
     FILENAME,
-    FORBIDDEN,
-    MAX_SOURCE,
     MODULES,
     FilterError,
     Predicate,
     compile_filter,
     fault_text,
-    fields_read,
     objections,
     parsed,
     rank_of,
@@ -56,13 +52,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DUNDERS",
     "FILENAME",
-    "FORBIDDEN",
-    "MAX_SOURCE",
     "MODULES",
     "NAMED",
-    "TABLE",
     "AskedFields",
     "Condition",
     "FilterError",
@@ -77,7 +69,6 @@ __all__ = [
     "all_names",
     "asked_fields",
     "column_arguments",
-    "compile_explained",
     "compile_filter",
     "compile_python",
     "compile_sql",

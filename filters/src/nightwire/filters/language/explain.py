@@ -6,12 +6,11 @@ same way, which is asked when the helper has said no.
 """
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import count
-from typing import Any
 
-from nightwire.filters.language.source import FILENAME, compile_filter
+from nightwire.filters.language.source import FILENAME
 from nightwire.filters.language.sql import Token, tokens
 
 END = "the end of the function, without a return"
@@ -28,33 +27,13 @@ MAX_COPIES = 200
 COPY_NAME = "_stopped_in_{}_{}"
 """Name of the instrumented copy of a helper."""
 
-ExplainedPredicate = Callable[[Any], tuple[Any, str | None]]
-"""Of an alert: the filter's result, and the condition that stopped it, None where it passed."""
-
-
-def compile_explained(source: str, entry: str) -> ExplainedPredicate:
-    """Return the function *entry* of *source*, which also tells which condition stopped an alert.
-
-    A condition is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of
-    a helper function.  Runs the source's top level; the caller has made sure that it may.
-
-    Raises:
-        FilterError: It is no filter, or its top level fails.
-    """
-    asking, found = instrumented_copy(source, entry)
-    function, number = compile_filter(source, entry), compile_filter(asking, entry)
-
-    def explained(alert: Any) -> tuple[Any, str | None]:
-        result = function(alert)
-        return result, None if result else found[number(alert) - 1]
-
-    return explained
-
 
 def instrumented_copy(source: str, entry: str) -> tuple[str, list[str]]:
     """Return *source* with *entry* changed to return the number of a condition, and all conditions.
 
-    It returns the condition's number, counted from 1, and 0 for an alert that passes.
+    It returns the condition's number, counted from 1, and 0 for an alert that passes.  A condition
+    is a part of a returned ``and``, or of the ``if`` above a ``return False``; also of a helper
+    function.
     """
     tree = ast.parse(source, FILENAME)
     stages = _Instrumenter(tree)

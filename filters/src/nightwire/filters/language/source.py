@@ -128,29 +128,15 @@ def compile_filter(source: str, entry: str) -> Predicate:
     return function
 
 
-def fault_text(error: BaseException, source: str) -> str:
-    """Describe *error*, raised by the filter *source*, with the line where it happened."""
+def fault_text(error: BaseException, source: str, filename: str = FILENAME) -> str:
+    """Describe *error*, raised by *source*, with the line where it happened."""
     said = "".join(traceback.format_exception_only(error)).strip().splitlines()
     text = without_surrogates(said[-1][:300])
-    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == FILENAME]
+    lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == filename]
     if not lines or lines[-1] is None:
         return text
     code = source.splitlines()[lines[-1] - 1].strip() if lines[-1] <= source.count("\n") + 1 else ""
     return f"{text} (line {lines[-1]}: {code[:120]})"
-
-
-def fields_read(source: str, entry: str) -> list[str]:
-    """Return what *entry* asks of its alert, as dotted paths: ``flux``, ``diaSource.psfFlux``.
-
-    Found by reading the function alone: what helper functions read of the alert is not seen.
-    """
-    function = next((node for node in _functions(ast.parse(source)) if node.name == entry), None)
-    if function is None or not function.args.args:
-        return []
-    name = function.args.args[0].arg
-    paths = (_path(node, name) for node in ast.walk(function))
-    found = {path for path in paths if path}
-    return sorted(path for path in found if not any(other.startswith(path + ".") for other in found))
 
 
 def _entry_objections(tree: ast.Module, entry: str) -> Iterator[str]:
@@ -195,31 +181,6 @@ def _may_import(module: str) -> bool:
 def _no_import(line: str, module: str) -> str:
     allowed = ", ".join(sorted(MODULES - {"__future__"}))
     return f"{line}: a filter may not import {module}; it may import {allowed}"
-
-
-def _path(node: ast.AST, name: str) -> str | None:
-    """Return the dotted path of ``a["x"].y``, ``a`` being the argument *name*; else None."""
-    parts: list[str] = []
-    while not isinstance(node, ast.Name):
-        step = _step(node)
-        if step is None:
-            return None
-        part, node = step
-        if part:
-            parts.insert(0, part)
-    return ".".join(parts) if node.id == name else None
-
-
-def _step(node: ast.AST) -> tuple[str, ast.AST] | None:
-    if isinstance(node, ast.Attribute):
-        return ("" if node.attr in {"get", "items", "keys", "values"} else node.attr), node.value
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        return (node.slice.value if isinstance(node.slice.value, str) else ""), node.value
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-        first = node.args[0] if node.args else None
-        if isinstance(first, ast.Constant) and isinstance(first.value, str):
-            return first.value, node.func.value
-    return None
 
 
 def rank_of(result: Any) -> float:

@@ -20,16 +20,4 @@ __all__ = [
     "parse_added",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "AddedField": "transform",
-        "Compilation": "compilation",
-        "Transform": "transform",
-        "compile_request": "compilation",
-        "light_form": "transform",
-        "load_facts": "text_facts",
-        "matches_named": "text_facts",
-        "parse_added": "transform",
-    },
-)
+__getattr__ = on_demand(__name__)

@@ -91,7 +91,7 @@ def _asked(entries: Sequence[str], request: Mapping[str, Any], program: Program 
 
 
 def _asked_of(entries: Sequence[str], request: Mapping[str, Any], program: Program | None) -> AskedFields:
-    columns = column_arguments(parsed(request["source"]), request["entry"]) if entries else None
+    columns = _columns_given(request) if entries else None
     if columns:
         own = [one for one in columns if one.partition(".")[0] not in (*CANONICAL, *SHARED_LISTS)]
         return AskedFields(dict.fromkeys(own, 1))
@@ -104,7 +104,7 @@ def _asked_of(entries: Sequence[str], request: Mapping[str, Any], program: Progr
 
 
 def _compiled(request: Mapping[str, Any]) -> Compilation:
-    if request["language"] == "python" and _takes_columns(request):
+    if request["language"] == "python" and _columns_given(request) is not None:
         if request.get("transform"):
             raise FilterError("a transform goes with a function of one alert, not with one of columns")
         return Compilation(over_columns=True)
@@ -118,5 +118,5 @@ def _compiled(request: Mapping[str, Any]) -> Compilation:
         return Compilation(remarks=tuple(error.reasons))
 
 
-def _takes_columns(request: Mapping[str, Any]) -> bool:
-    return column_arguments(parsed(request["source"]), request["entry"]) is not None
+def _columns_given(request: Mapping[str, Any]) -> tuple[str, ...] | None:
+    return column_arguments(parsed(request["source"]), request["entry"])

@@ -39,11 +39,6 @@ COLUMNS = pa.schema(
         ("survey", pa.string()),
     ]
 )
-DDL = (
-    "kind string, topic string, partition int, offset bigint, timestamp bigint, visit bigint, alert string, "
-    "filters array<int>, ranks array<double>, detail string, survey string"
-)
-"""The same for Spark."""
 
 Row = tuple[Any, ...]
 

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any
 
 from nightwire.filters.language import FilterError
-from nightwire.schemas import SchemaError
 from nightwire.schemas import survey as survey_called
 
 DECLARED = "ADDS"
@@ -196,26 +195,3 @@ def light_form(name: str) -> dict[str, list[str]]:
     means = [f"{one.path}.{value}" for one in about.history if (value := one.flux or one.magnitude)]
     stamps = [path.partition(".")[0] for path in about.stamps.values()]
     return {"drop": [*stamps, *(one.path for one in about.history)], "means": means}
-
-
-def with_light_form(
-    survey: str, drop: Sequence[str], means: Sequence[str], *, light: bool
-) -> dict[str, list[str]]:
-    """Return ``drop`` and ``means`` of a request, with those of the light form where it is wanted.
-
-    Args:
-        survey: Whose alerts; ``*`` for all.
-        drop: Fields that are named to be left out.
-        means: Fields of which a mean is asked for.
-        light: Whether the alerts come in their light form, too.
-
-    Raises:
-        FilterError: They do, and are not of one survey that there is.
-    """
-    if light and survey == "*":
-        raise FilterError("a light form needs a survey by its name: what is left out depends on it")
-    try:
-        usual = light_form(survey) if light else {"drop": [], "means": []}
-    except SchemaError as error:
-        raise FilterError(str(error)) from error
-    return {"drop": [*drop, *usual["drop"]], "means": [*means, *usual["means"]]}

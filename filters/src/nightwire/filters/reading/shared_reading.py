@@ -20,7 +20,7 @@ Read = Callable[[OffsetRange, ExpiredCount], Iterator[Sequence[Message]]]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class FetchedRange:
     """All records of a range, in order, and their size. [byte]"""
 
     range: OffsetRange
@@ -44,7 +44,7 @@ class RecentRecords:
 
     read: Read
     most: int = MOST_BYTES
-    _kept: deque[Stretch] = field(default_factory=deque)
+    _kept: deque[FetchedRange] = field(default_factory=deque)
 
     def records(self, work: OffsetRange, expired: ExpiredCount) -> Iterator[Sequence[Message]]:
         """Yield the records of a range, some at a time; *expired* counts expired offsets."""
@@ -58,15 +58,15 @@ class RecentRecords:
                 yield some[at : at + AT_ONCE]
             work = replace(work, first=end)
 
-    def _fetched(self, work: OffsetRange, expired: ExpiredCount) -> Stretch:
+    def _fetched(self, work: OffsetRange, expired: ExpiredCount) -> FetchedRange:
         before = expired.count
         records = [one for some in self.read(work, expired) for one in some]
-        stretch = Stretch(work, records, sum(len(one) for one in records))
+        fetched = FetchedRange(work, records, sum(len(one) for one in records))
         if expired.count == before:
-            self._kept.append(stretch)
+            self._kept.append(fetched)
             while sum(one.size for one in self._kept) > self.most:
                 self._kept.popleft()
-        return stretch
+        return fetched
 
 
 @dataclass(frozen=True)

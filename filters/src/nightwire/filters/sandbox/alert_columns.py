@@ -202,7 +202,7 @@ def series(values: Any) -> Any:
     return pd.Series(values)
 
 
-def said_of(result: Any, count: int) -> tuple[bytes, list[float]]:
+def verdicts_of(result: Any, count: int) -> tuple[bytes, list[float]]:
     """Return the state of each of so many alerts, and the ranks of those that pass.
 
     Args:
@@ -218,7 +218,7 @@ def said_of(result: Any, count: int) -> tuple[bytes, list[float]]:
         wanted = "one truth value or rank for each is wanted"
         raise FilterError(f"returned an array of shape {values.shape} for {count} alerts: {wanted}")
     if values.dtype == object:
-        return said_of_each([0 if _is_missing(one) else one for one in values.tolist()])
+        return verdicts_of_each([0 if _is_missing(one) else one for one in values.tolist()])
     if values.dtype == bool:
         passed, ranks = values, np.full(count, math.nan)
     else:
@@ -227,7 +227,7 @@ def said_of(result: Any, count: int) -> tuple[bytes, list[float]]:
     return np.where(passed, PASSED, REJECTED).astype(np.uint8).tobytes(), ranks[passed].tolist()
 
 
-def said_of_each(values: Sequence[Any]) -> tuple[bytes, list[float]]:
+def verdicts_of_each(values: Sequence[Any]) -> tuple[bytes, list[float]]:
     """Return the same of values of any type, as a filter of one alert gives them."""
     passing = [bool(one) for one in values]
     ranks = [rank_of(one) for one, passes in zip(values, passing, strict=True) if passes]

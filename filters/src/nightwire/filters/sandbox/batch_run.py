@@ -262,7 +262,7 @@ class Job:
         """Note what it used and the row that it was at, while the process is there."""
         self._row = self.process.current_row()
         cpu_s = max(0.0, self.process.usage().since(self._at_start).cpu_s)
-        self._measured = Outcome(0, cpu_s=cpu_s, memory_mb=self.process.peak_growth_mb())
+        self._measured = Outcome(0, cpu_s=cpu_s)
 
     def outcome(self, answer: Answer) -> Outcome:
         """Return the outcome of a filter that answered, once it is measured."""

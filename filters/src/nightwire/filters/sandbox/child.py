@@ -28,7 +28,7 @@ from nightwire.filters.language import (
     rank_of,
     sets_attributes,
 )
-from nightwire.filters.sandbox.alert_columns import said_of, series
+from nightwire.filters.sandbox.alert_columns import series, verdicts_of
 from nightwire.filters.sandbox.confinement import LAYERS, confine
 from nightwire.filters.sandbox.preload import import_advice
 from nightwire.filters.sandbox.protocol import (
@@ -236,7 +236,7 @@ class BatchEvaluator:
             try:
                 alerts = rows.columns(begin, end)
                 given = [series(alerts[name]) for name in names] or [alerts]
-                states, ranks = said_of(function(*given), end - begin)
+                states, ranks = verdicts_of(function(*given), end - begin)
             except (TooLate, FilterError):
                 raise
             except BaseException as error:  # noqa: BLE001 - as for rows

@@ -10,7 +10,7 @@ import resource
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from nightwire.filters.sandbox.syscalls import (
@@ -73,11 +73,6 @@ def confine(limits: Limits, parent: int) -> dict[str, str]:
         except (OSError, ValueError) as error:
             missing[layer] = str(error)
     return missing
-
-
-def required_layers(missing: Iterable[str]) -> list[str]:
-    """Return those of the layers *missing* that the strong sandbox requires."""
-    return [layer for layer in missing if layer not in OPTIONAL_LAYERS]
 
 
 def _limit_resources(limits: Limits) -> None:

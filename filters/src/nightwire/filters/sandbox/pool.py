@@ -18,9 +18,9 @@ from typing import Any
 from nightwire.filters.sandbox.confinement import (
     LAYERS,
     LIFE_CPU_S,
+    OPTIONAL_LAYERS,
     layers,
     memory_sizes,
-    required_layers,
 )
 from nightwire.filters.sandbox.preload import survey_group
 from nightwire.filters.sandbox.protocol import MARK, READY, RELEASE, encode_request
@@ -93,7 +93,7 @@ class FilterProcess:
     groups: frozenset[str]
     missing: list[str] = field(default_factory=list)
     used_at: float = field(default_factory=time.monotonic)
-    _sizes_at_start: dict[str, int] = field(default_factory=dict)
+    _data_at_start: int = 0
     _sources_run: dict[str, str] = field(default_factory=dict)
 
     def await_confinement(self) -> None:
@@ -110,7 +110,7 @@ class FilterProcess:
             raise ProcessLostError("a new process ended before it was confined")
         self.missing = [layer for layer, lacks in zip(LAYERS, ready[len(MARK) :], strict=False) if lacks]
         self.channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_S, 0))
-        self._sizes_at_start = memory_sizes(self.pid)
+        self._data_at_start = memory_sizes(self.pid)["VmData"]
 
     def close(self) -> None:
         """Close its channel and page here; the process ends by itself then, unless it is busy."""
@@ -178,23 +178,16 @@ class FilterProcess:
         """Return what it used so far; only differences mean something."""
         return usage_of(self.pid)
 
-    def peak_growth_mb(self) -> float:
-        """Return by how much it had grown at its largest, the batch included. [MiB]"""
-        return self._growth("VmHWM", "VmRSS")
-
     def held_growth_mb(self) -> float:
         """Return by how much more memory it holds than at its start. [MiB]"""
-        return self._growth("VmData", "VmData")
+        try:
+            return max(0, memory_sizes(self.pid)["VmData"] - self._data_at_start) / MIB
+        except (OSError, KeyError):
+            return 0.0
 
     def is_old(self) -> bool:
         """Whether it has used up half of its CPU time for life."""
         return cpu_s(self.pid) > LIFE_CPU_S / 2
-
-    def _growth(self, now: str, then: str) -> float:
-        try:
-            return max(0.0, (memory_sizes(self.pid)[now] - self._sizes_at_start[then]) / MIB)
-        except (OSError, KeyError):
-            return 0.0
 
 
 def usage_of(pid: int) -> Usage:
@@ -401,17 +394,6 @@ class ProcessPool:
         self._zygote.end(process)
         return process.missing
 
-    def preload(self, groups: frozenset[str]) -> None:
-        """Import heavy modules beforehand.
-
-        Raises:
-            SandboxError: The zygote is lost, and another does not come up.
-        """
-        try:
-            self._zygote.preload(groups)
-        except ZygoteLostError:
-            self._zygote.restart()
-
     def process_of(self, owner: str, groups: frozenset[str]) -> FilterProcess:
         """Return *owner*'s process, new where there is none that has the modules of *groups*.
 
@@ -471,7 +453,7 @@ class ProcessPool:
         raise SandboxError(f"no process for a filter could be started in {START_ATTEMPTS} tries")
 
     def _check(self, process: FilterProcess) -> None:
-        missing = required_layers(process.missing)
+        missing = [layer for layer in process.missing if layer not in OPTIONAL_LAYERS]
         if self._strength == "weak" or not missing:
             return
         self._zygote.end(process)

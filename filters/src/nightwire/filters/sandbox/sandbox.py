@@ -24,8 +24,6 @@ class Sandbox:
     Args:
         strength: ``strong`` refuses where a layer of confinement is missing; ``weak`` goes on.
         limits: For one filter and batch.
-        modules: Heavy packages (astropy, pandas, scipy) to import beforehand; others are imported
-            when the first filter wants them, which takes up to two seconds then.
 
     Attributes:
         missing: Layers of confinement that the kernel lacks.
@@ -34,16 +32,13 @@ class Sandbox:
         SandboxError: A layer is missing that *strength* asks for, or no process can be had.
     """
 
-    def __init__(
-        self, strength: Strength = "strong", limits: Limits = DEFAULT_LIMITS, modules: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, strength: Strength = "strong", limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
         self._lock = threading.Lock()
         self._process_id = os.getpid()
         self._pool = ProcessPool(strength, limits)
         try:
             self.missing = self._pool.probe()
-            self._pool.preload(frozenset(modules))
         except BaseException:
             self._pool.close()
             raise

@@ -103,7 +103,6 @@ class Outcome:
         late: It took longer than its limits allow.
         killed: Why its process had to be ended, or ended; None where it lives.
         cpu_s: CPU time it took. [s]
-        memory_mb: By how much its process had grown at its largest. [MiB]
         added: What its transform adds to each alert that passed, as JSON; shape (p,), or none.
     """
 
@@ -114,7 +113,6 @@ class Outcome:
     late: bool = False
     killed: str | None = None
     cpu_s: float = 0.0
-    memory_mb: float = 0.0
     added: Sequence[str] = ()
 
     @property

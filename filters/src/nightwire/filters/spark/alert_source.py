@@ -102,8 +102,7 @@ class AlertSource(DataSource):
         return AlertTableReader(chosen, self._schema(chosen))
 
     def _options(self, starting: str) -> AlertOptions:
-        given = {name.lower(): value for name, value in self.options.items()}
-        return parse_options({**self.addresses, **given}, starting)
+        return parse_options({**self.addresses, **self.options}, starting)
 
     def _schema(self, chosen: AlertOptions) -> Mapping[str, Any]:
         """Return the schema as which all alerts are read: found once, and pickled along."""

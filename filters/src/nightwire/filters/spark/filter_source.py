@@ -6,15 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from nightwire.filters.decision.apply_quotas import DEADLINE
 from nightwire.filters.decision.engine_state import EngineState
 from nightwire.filters.engine.planner import Planner
-from nightwire.filters.engine.settings import BATCH, TASKS
 from nightwire.filters.evaluation import worker
-from nightwire.filters.model.messages import DDL
+from nightwire.filters.model.messages import COLUMNS
 from nightwire.filters.model.offsets import Offset, share_out, to_offset, version
 
 FORMAT = "nightwire-filters"
@@ -34,9 +33,9 @@ class FilterSource(DataSource):
         """Return the name under which Spark knows it."""
         return FORMAT
 
-    def schema(self) -> str:
+    def schema(self) -> StructType:
         """Return the columns of `nightwire.filters.model.messages.COLUMNS`."""
-        return DDL
+        return from_arrow_schema(COLUMNS)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader."""
@@ -56,8 +55,7 @@ class WarmUpReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return as many tasks as a batch has."""
         return [
-            InputPartition(worker.make_task(self._options, (), 0))
-            for _ in range(int(self._options.get("tasks", TASKS)))
+            InputPartition(worker.make_task(self._options, (), 0)) for _ in range(int(self._options["tasks"]))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -80,14 +78,14 @@ class FilterStreamReader(DataSourceStreamReader):
     def _planner(self) -> Planner:
         if self._made is None:
             state = EngineState(Path(self._options["state"]))
-            deadline = round(1000 * float(self._options.get("deadline", DEADLINE / 1000)))
-            tasks = int(self._options.get("tasks", TASKS))
+            deadline = round(1000 * float(self._options["deadline"]))
+            tasks = int(self._options["tasks"])
             self._made = Planner(self._options["bootstrap"], state, deadline, tasks)
         return self._made
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Return the most records of a batch."""
-        return ReadMaxRows(int(self._options.get("batch", BATCH)))
+        return ReadMaxRows(int(self._options["batch"]))
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the same at every call; where each partition begins is kept in the state."""
@@ -101,7 +99,7 @@ class FilterStreamReader(DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """Return the tasks of a batch, the same each time it is run."""
         work, active = self._planner.work(start, end)
-        parts = share_out(work, int(self._options.get("tasks", TASKS)))
+        parts = share_out(work, int(self._options["tasks"]))
         return [InputPartition(worker.make_task(self._options, part, version(end), active)) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -31,16 +31,16 @@ class StatsCollector:
             totals: Its counts.
             live: The filters of its set, by number.
         """
-        cut = Counter(decision.overflow.filters[judge][0] for judge in decision.overflow.filter_index)
+        capped = Counter(decision.overflow.filters[at][0] for at in decision.overflow.filter_index)
         with self._lock:
             for number in np.flatnonzero(totals.evaluated).tolist():
                 self._count(self._of(live[number], decision.at), number, totals, decision.at)
-            for key, number in cut.items():
+            for key, number in capped.items():
                 if key in self._stats:
                     self._stats[key].capped += number
             for one in decision.counts:
-                for judge, sample in one.stopped.items():
-                    self._of(live[judge], decision.at).add_stopped(sample)
+                for number, sample in one.stopped.items():
+                    self._of(live[number], decision.at).add_stopped(sample)
             if unjudged := sum(one.unjudged for one in decision.counts):
                 for live_filter in live:
                     self._of(live_filter, decision.at).unjudged += unjudged

@@ -122,7 +122,7 @@ class BatchTotals:
 def batch_totals(counts: Iterable[RangeCounts], filters: int) -> BatchTotals:
     """Return the sums of the counts of all ranges, for each of so many *filters*."""
     counts = list(counts)
-    late = sorted({judge for one in counts for judge in one.late})
+    late = sorted({number for one in counts for number in one.late})
     columns = {name: np.zeros(filters, np.int64) for name in ("evaluated", "passed", "faulted", "cpu_us")}
     for one in counts:
         at = np.asarray(one.filters, np.int64)

@@ -175,8 +175,8 @@ class Metrics:
         totals = batch_totals(decision.counts, len(live))
         self.collector.add_batch(decision, totals, live)
         self._count_filters(totals, live)
-        for judge, number in Tally(decision.overflow.filter_index).items():
-            self.capped.labels(decision.overflow.filters[judge][0]).inc(number)
+        for filter_index, number in Tally(decision.overflow.filter_index).items():
+            self.capped.labels(decision.overflow.filters[filter_index][0]).inc(number)
 
     def _count_sources(self, decision: Decision) -> None:
         for name in ("read", "decode"):  # in all tasks together

@@ -83,19 +83,10 @@ def read_stats(bootstrap: str, owner: str | None = None) -> Iterator[dict[str, A
     Raises:
         KafkaException: Kafka does not answer.
     """
-    topics = [seen(owner)] if owner else stats_topics(bootstrap)
+    known = [seen(owner)] if owner else kafka.admin(bootstrap).list_topics(timeout=10).topics
+    topics = sorted(name for name in known if name.startswith(TOPIC_PREFIX))
     latest: dict[tuple[str, bytes], bytes] = {}
     for message in read_to_end(bootstrap, topics):
         if (value := message.value()) is not None:
             latest[str(message.topic()), message.key() or b""] = value
     yield from (records.SEEN.decode(value) for _, value in sorted(latest.items()))
-
-
-def stats_topics(bootstrap: str) -> list[str]:
-    """Return the topics `seen.<owner>` that Kafka lets us read.
-
-    Raises:
-        KafkaException: Kafka does not answer.
-    """
-    known = kafka.admin(bootstrap).list_topics(timeout=10).topics
-    return sorted(name for name in known if name.startswith(TOPIC_PREFIX))

@@ -52,36 +52,4 @@ __all__ = [
     "trusting_context",
 ]
 
-__getattr__ = on_demand(
-    __name__,
-    {
-        "KafkaAccess": "kafka_access",
-        "KafkaSilentError": "kafka_access",
-        "Login": "logins",
-        "NotLetInError": "kafka_access",
-        "RefusedError": "requests",
-        "ServerTLS": "tls",
-        "TLSDoor": "listeners",
-        "TLSError": "tls",
-        "TRIES": "tries",
-        "Token": "logins",
-        "Tries": "tries",
-        "WINDOW": "tries",
-        "answered": "permission",
-        "asking": "permission",
-        "body_of": "requests",
-        "hung_up": "listeners",
-        "load_identity": "tls",
-        "login_of": "logins",
-        "may": "permission",
-        "object_of": "requests",
-        "plain_server": "listeners",
-        "refusal": "requests",
-        "run": "listeners",
-        "serve_wsgi": "wsgi",
-        "source_of": "tries",
-        "tls_door": "listeners",
-        "tls_server": "listeners",
-        "trusting_context": "tls",
-    },
-)
+__getattr__ = on_demand(__name__)

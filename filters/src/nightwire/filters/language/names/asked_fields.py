@@ -42,22 +42,35 @@ class AskedFields:
     points: dict[str, int] = field(default_factory=dict)
 
 
-def asked_fields(source: str, entries: Sequence[str], program: Program | None = None) -> AskedFields:
+def asked_fields(
+    source: str, entries: Sequence[str], program: Program | None = None, *, absent: bool = False
+) -> AskedFields:
     """Return what a filter asks for, but for names whose absence its source has thought of.
 
     Args:
         source: Its source; of an SQL condition only the program counts.
         entries: Its functions of one alert; none for SQL.
         program: The same compiled, where it can be.
+        absent: Whether those names count, too.
     """
     tree = ast.parse(source if entries else "")
     finder = _Finder({node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)})
     for entry in entries:
         finder.enter(entry, [()])
-    expected = frozenset(_expected(tree))
+    expected = frozenset() if absent else frozenset(_expected(tree))
     found = {**finder.asked.fields, **dict(_of_program(program) if program else ())}
     fields = {path: line for path, line in found.items() if path.rpartition(".")[2] not in expected}
     return AskedFields(fields, finder.asked.attributes, finder.asked.points)
+
+
+def fields_read(source: str, entry: str) -> list[str]:
+    """Return what *entry* reads of its alert, as dotted paths: ``flux``, ``diaSource.psfFlux``.
+
+    What helper functions read of the alert they are given counts, too.
+    """
+    asked = asked_fields(source, [entry], absent=True)
+    found = {*asked.fields, *asked.attributes} - {"get", "items", "keys", "values"}
+    return sorted(path for path in found if not any(other.startswith(f"{path}.") for other in found))
 
 
 def _of_program(program: Program) -> Iterator[tuple[str, int]]:

@@ -124,7 +124,8 @@ def length(scope: Scope, value: Static) -> int:
     """Return the node of ``len(value)``."""
     build = scope.build
     if isinstance(value, Field):
-        value = points_of(scope, value) if value.empty or scope_is_list(scope, value) else value
+        listed = ("points", value.path) in build.nodes  # the filter goes over it elsewhere
+        value = points_of(scope, value) if value.empty or listed else value
     if isinstance(value, Distinct):
         return build.then(value.guard, build.points("distinct", value.extent, value.item))
     if isinstance(value, Points) or (isinstance(value, Values) and not value.lazy):
@@ -132,11 +133,6 @@ def length(scope: Scope, value: Static) -> int:
     if isinstance(value, Known):
         return build.constant(len(value.value))
     return build.of("size", scope.plain(value))
-
-
-def scope_is_list(scope: Scope, field: Field) -> bool:
-    """Return whether the filter goes over *field* elsewhere, so that it must be a list."""
-    return ("points", field.path) in scope.build.nodes
 
 
 HANDLERS[ast.ListComp] = comprehension

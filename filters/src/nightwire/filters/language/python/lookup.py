@@ -7,7 +7,6 @@ from typing import Any
 
 from nightwire.filters.language.builder import Builder
 from nightwire.filters.language.operations import CANONICAL, ROOTS
-from nightwire.filters.language.program import Node
 from nightwire.filters.language.python.masks import is_mask, no_mask
 from nightwire.filters.language.python.scope import (
     HANDLERS,
@@ -217,16 +216,13 @@ def chosen(scope: Scope, owner: Values | Points, index: ast.expr) -> Static:
     by = scope.read(by) if isinstance(by, Field) else by
     if isinstance(by, int):
         node = scope.build.nodes[by]
-        return single(scope, owner, node[1]) if _is_whole(node) else _by_value(scope, owner, by)
+        whole = node[0] == "const" and type(node[1]) is int
+        return single(scope, owner, node[1]) if whole else _by_value(scope, owner, by)
     if isinstance(by, Values) and isinstance(owner, Values) and owner.numpy and by.numpy:
         return _masked(scope, owner, by)
     raise scope.build.refuse(
         f"[{ast.unparse(index)[:60]}]: points are chosen by a whole number, a slice or a mask"
     )
-
-
-def _is_whole(node: Node) -> bool:
-    return node[0] == "const" and type(node[1]) is int
 
 
 def single(scope: Scope, owner: Values | Points, key: int) -> Static:

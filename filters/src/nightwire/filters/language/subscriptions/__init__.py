@@ -51,13 +51,5 @@ __all__ = [
     "overlaps",
 ]
 
-HOMES = {
-    "matcher": ("Matcher", "Matches"),
-    "forms": ("NormalForm", "bound", "normal_form"),
-    "relations": ("covers", "either", "is_advertised", "is_offered", "matches", "overlaps"),
-    "roots": ("Roots",),
-    "terms": ("Term", "field_term"),
-    "value_sets": ("ValueSet",),
-}
 
-__getattr__ = on_demand(__name__, {name: home for home, names in HOMES.items() for name in names})
+__getattr__ = on_demand(__name__)

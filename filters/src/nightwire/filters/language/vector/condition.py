@@ -1,6 +1,6 @@
 """A condition judged on messages: of each only the fields that it reads are decoded."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -215,7 +215,7 @@ def paths_read(
     wanted = list(names)
     paths = AlertTable.fields(wanted, of_survey)
     if any(name.endswith("?") for name in wanted):
-        for _, schema in schemas_of(values, decoder):
+        for schema in schemas_of(values, decoder):
             paths += AlertTable.fields(wanted, of_survey, schema)
     return list(dict.fromkeys(paths))
 
@@ -243,24 +243,16 @@ def has_column(codec: Codec, path: str) -> bool:
     return True
 
 
-def schemas_of(
-    values: Iterable[bytes], decoder: AlertDecoder, known: Container[int] = ()
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the schemas of *values* and their ids, each once; of containers that of the first one.
-
-    Args:
-        values: Messages.
-        decoder: Reads them.
-        known: Ids of schemas that are not wanted.
-    """
+def schemas_of(values: Iterable[bytes], decoder: AlertDecoder) -> Iterator[Mapping[str, Any]]:
+    """Yield the schemas of messages, each once; of containers that of the first one."""
     firsts: dict[int, bytes] = {}
     for value in values:
         number = schema_id(value)
-        if number is not None and number not in known:
+        if number is not None:
             firsts.setdefault(number, value)
-    for number, value in firsts.items():
+    for value in firsts.values():
         try:
-            yield number, decoder.decode(value).schema
+            yield decoder.decode(value).schema
         except (DecodeError, SchemaError):
             continue
 

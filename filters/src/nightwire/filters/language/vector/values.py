@@ -17,8 +17,6 @@ Array = np.ndarray[Any, Any]
 NEEDS_PYTHON = 1
 """Fault of rows that Python itself has to judge: integers beyond 64 bits, and such."""
 
-FIRST_FAULT = 2
-
 EXACT = 1 << 53
 """Largest whole number up to which floats are exact."""
 
