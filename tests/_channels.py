@@ -80,12 +80,9 @@ class Load(threading.Thread):
 
 def ends(bootstrap: str, topic: str = TOPIC) -> dict[TopicPartition, int]:
     """Return where the partitions of a topic end."""
-    client: Any = consumer(bootstrap)
-    try:
+    with consumer(bootstrap) as client:
         numbers = client.list_topics(timeout=10).topics[topic].partitions
         return {(topic, number): watermarks(client, topic, number).high for number in numbers}
-    finally:
-        client.close()
 
 
 class Member(Receiver):

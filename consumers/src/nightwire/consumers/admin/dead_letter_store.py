@@ -189,30 +189,21 @@ class DeadLetterStore:
         return list(islice((one for one in found if one.number not in replayed), MOST_ALIKE))
 
     def _check_topics(self, topics: Sequence[str]) -> None:
-        reader = kafka.consumer(self._bootstrap)
-        try:
+        with kafka.consumer(self._bootstrap) as reader:
             partitions_of(reader, sorted(set(topics)))
-        finally:
-            reader.close()
 
     def _held(self) -> tuple[int, int]:
-        reader = kafka.consumer(self._bootstrap)
-        try:
+        with kafka.consumer(self._bootstrap) as reader:
             if PARTITION not in partitions_of(reader, [DEAD_LETTERS]):
                 raise TopicError(f"the topic {DEAD_LETTERS} has no partition")
             return kafka.watermarks(reader, *PARTITION)
-        finally:
-            reader.close()
 
     def _read(self, start: int, end: int) -> Iterator[DeadLetter]:
         if start >= end:
             return
-        reader = kafka.consumer(self._bootstrap, enable_partition_eof=True)
-        try:
+        with kafka.consumer(self._bootstrap, enable_partition_eof=True) as reader:
             reader.assign([TopicPartitionOffset(*PARTITION, start)])
             yield from map(parse_dead_letter, kafka.read_until(reader, {PARTITION: end}))
-        finally:
-            reader.close()
 
 
 def oldest(letters: Sequence[DeadLetter]) -> datetime | None:

@@ -139,8 +139,5 @@ def end_offsets_at(
     Raises:
         KafkaException: Kafka cannot be reached.
     """
-    reader = consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed")
-    try:
+    with consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed") as reader:
         return end_offsets(reader, topics)
-    finally:
-        reader.close()

@@ -105,8 +105,7 @@ class TableFollower(Generic[Table]):
 
     def _follow(self) -> None:
         """Read the log from its beginning, and on; what was known holds until its end."""
-        reader = consumer(self._bootstrap, enable_partition_eof=True)
-        try:
+        with consumer(self._bootstrap, enable_partition_eof=True) as reader:
             if self._topic not in reader.list_topics(timeout=10).topics:
                 check_rights(reader, [self._topic])
                 self._leave.wait(AGAIN)  # nobody has said anything yet
@@ -122,8 +121,6 @@ class TableFollower(Generic[Table]):
                     with self._changed:
                         table.wait(silent)
                     asked += silent
-        finally:
-            reader.close()
 
     def _note(self, table: Table, messages: list[Message]) -> None:
         with self._changed:

@@ -111,11 +111,8 @@ def compare(bootstrap: str, wanted: Sequence[TopicSettings], *, break_order: boo
     Raises:
         KafkaException: Kafka refused, or cannot be reached.
     """
-    reader = consumer(bootstrap)
-    try:
+    with consumer(bootstrap) as reader:
         return plan(wanted, _state(admin(bootstrap), reader, wanted), break_order=break_order)
-    finally:
-        reader.close()
 
 
 def apply(bootstrap: str, wanted: Sequence[TopicSettings], steps: Iterable[Step]) -> None:
