@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, UnknownSchemaError, sim_alert_schema
 from nightwire.schemas.wire import frame
+from tests._waiting import until
 
 EMPTY: dict[str, Any] = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
 URL = "s3://night-archive/here"
@@ -140,7 +140,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     words = [shutil.which("moto_server") or "", "-H", "127.0.0.1", "-p", str(port)]
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        await_server(address)
+        until(lambda: httpx.get(f"{address}/moto-api/"), "moto answers", 60)
         S3FileSystem(
             endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
         ).create_dir("night-archive")
@@ -148,15 +148,3 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     finally:
         child.kill()
         child.wait(30)
-
-
-def await_server(address: str) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            httpx.get(f"{address}/moto-api/")
-        except httpx.HTTPError:
-            time.sleep(0.1)  # polling, not hoping
-        else:
-            return
-    raise AssertionError("moto does not answer")

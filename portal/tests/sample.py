@@ -2,12 +2,10 @@
 
 import io
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -34,6 +32,8 @@ from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
+from tests._serving import running
+from tests._waiting import until
 
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{7*191}}'
 """A text that means harm."""
@@ -132,10 +132,7 @@ class Served:
 
     def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait until something *holds*."""
-        deadline = time.monotonic() + 60
-        while not holds():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.02)  # polling a condition
+        until(holds, what, 60, tick=0.02)
 
 
 @contextmanager
@@ -153,11 +150,7 @@ def serving(
     skymaps: SkymapCache | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
-    where, stamps, port = (
-        Endpoints(bootstrap, registry, directory=directory or None),
-        StampCache(),
-        port or free_port(),
-    )
+    where, stamps = Endpoints(bootstrap, registry, directory=directory or None), StampCache()
     recent, kept = RecentAlerts(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     authorizer = Authorizer(access or KafkaAccess({}), public)
@@ -171,18 +164,15 @@ def serving(
         Counter("answered", "", ["path", "status"], registry=CollectorRegistry()),
         LiveStreams(),
     )
-    server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
+    server = plain_server(application(portal, answered, streams), "127.0.0.1", port or free_port())
     streams.ending = lambda: server.should_exit
-    thread = Thread(target=server.run, daemon=True)
     follower.start()
-    thread.start()
     try:
-        served = Served(portal, f"http://127.0.0.1:{port}", follower)
-        served.until(lambda: server.started and follower.ready, "the portal is ready")
-        yield served
+        with running(server) as at:
+            served = Served(portal, f"http://{at}", follower)
+            served.until(lambda: follower.ready, "the portal is ready")
+            yield served
     finally:
-        server.should_exit = True
-        thread.join(30)
         follower.stop()
         kept.close()
 
