@@ -19,7 +19,7 @@ from nightwire.consumers.admin.dead_letters import (
 from nightwire.consumers.source import TopicError, partitions_of
 from nightwire.core import kafka
 from nightwire.core.accounting import read_accounts, write_account
-from nightwire.core.kafka import DeliveryError, Writer
+from nightwire.core.kafka import DeliveryError, Writer, error_code, error_text
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
@@ -172,9 +172,9 @@ class DeadLetterStore:
             except TopicError as error:
                 refused.append(f"dead letter {one.number}: {error}")
             except KafkaException as error:
-                if error.args[0].code() not in kafka.REFUSALS:
+                if error_code(error) not in kafka.REFUSALS:
                     raise
-                refused.append(f"dead letter {one.number}: {error.args[0].str()}")
+                refused.append(f"dead letter {one.number}: {error_text(error)}")
 
     def _from(self, letter: DeadLetter) -> datetime:
         """Return when the first was written of those that `_alike` reads."""

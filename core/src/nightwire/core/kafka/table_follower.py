@@ -10,7 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka.clients import TRANSIENT_ERRORS, consumer
+from nightwire.core.kafka.clients import TRANSIENT_ERRORS, consumer, error_text
 from nightwire.core.kafka.offsets import check_rights, watermarks
 
 log = logging.getLogger("nightwire.kafka")
@@ -100,7 +100,7 @@ class TableFollower(Generic[Table]):
             try:
                 self._follow()
             except KafkaException as error:
-                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
+                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error_text(error))
                 self._leave.wait(AGAIN)
 
     def _follow(self) -> None:

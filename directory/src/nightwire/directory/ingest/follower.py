@@ -17,6 +17,7 @@ from nightwire.core.kafka import (
     TopicPartition,
     consumer,
     end_offsets,
+    error_text,
     read_until,
     retry_while_unavailable,
 )
@@ -100,7 +101,7 @@ class Follower:
                 if not self._stopping.is_set():
                     raise
             except KafkaException as error:
-                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
+                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error_text(error))
                 self._stopping.wait(1.0)
 
     def _follow(self) -> None:

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
-from nightwire.core.kafka import GroupOffsets, Writer, admin, consumer, read_until, watermarks
+from nightwire.core.kafka import GroupOffsets, Writer, admin, consumer, error_code, read_until, watermarks
 from nightwire.core.runtime import now_ms
 from nightwire.flows.engine.queue_reading import (
     BATCH,
@@ -134,7 +134,7 @@ def _delete_group(client: AdminClient, group: str) -> None:
         try:
             client.delete_consumer_groups([group])[group].result(30)
         except KafkaException as error:
-            code = error.args[0].code()
+            code = error_code(error)
             if code == KafkaError.GROUP_ID_NOT_FOUND:
                 return
             if code != KafkaError.NON_EMPTY_GROUP or time.monotonic() > until:

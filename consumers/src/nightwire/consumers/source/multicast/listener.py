@@ -36,7 +36,7 @@ from nightwire.core.datagrams import (
     parse_group,
     read_channels,
 )
-from nightwire.core.kafka import TopicPartition, asks_for_passwords
+from nightwire.core.kafka import TopicPartition, asks_for_passwords, error_text
 from nightwire.core.runtime import Backoff
 
 log = logging.getLogger("nightwire.consumers")
@@ -155,7 +155,7 @@ class Listener:
         try:
             known = [read_channels(self._bootstrap, topic, patience=2.0) for topic in self._topics]
         except KafkaException as error:
-            log.warning("channels of %s not read: %s", ", ".join(self._topics), error.args[0].str())
+            log.warning("channels of %s not read: %s", ", ".join(self._topics), error_text(error))
             return
         names = {name for one in known for name in one}
         self._known = {name: [one[name] for one in known if name in one] for name in names}

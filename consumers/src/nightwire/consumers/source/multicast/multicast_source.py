@@ -24,7 +24,7 @@ from nightwire.consumers.source.multicast.reorder_buffer import ReorderBuffer
 from nightwire.consumers.source.multicast.repair import SHORT, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import RecordFetcher, TopicPartition
+from nightwire.core.kafka import RecordFetcher, TopicPartition, error_text
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -249,7 +249,7 @@ class MulticastSource(RecordSource):
             self._consumer.resume([place])
         except KafkaException as error:
             if partition in self._next:
-                log.warning("%s[%d]: %s; assigning it anew", *partition, error.args[0].str())
+                log.warning("%s[%d]: %s; assigning it anew", *partition, error_text(error))
                 self._consumer.incremental_unassign([place])
                 self._consumer.incremental_assign([place])
 
