@@ -13,7 +13,8 @@ from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import TopicPartition, consumer, producer, watermarks
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
-from tests._multicast import Receiver, empty
+from tests._alerts import empty
+from tests._multicast import Receiver
 from tests._waiting import until
 
 TOPIC = "alerts.sim"

@@ -12,7 +12,6 @@ import numpy as np
 from astropy.io import fits
 from prometheus_client import CollectorRegistry, Counter
 
-from consumers.tests.conftest import filled
 from consumers.tests.returns.test_returns import body
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, producer
@@ -32,6 +31,7 @@ from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 from tests._serving import running
 from tests._waiting import until
 
@@ -60,7 +60,7 @@ def image_bytes(number: int = 0, *, wcs: bool = True) -> bytes:
 
 def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]:
     """Return a simulated alert, with earlier detections and forced photometry."""
-    alert = filled(sim_alert_schema())
+    alert = empty(sim_alert_schema())
     alert["diaSourceId"] = alert["diaSource"]["diaSourceId"] = number
     own = {"diaObjectId": 1000 + number, "midpointMjdTai": MJD, "ra": 10.5 + number * 1e-3, "dec": -20.25}
     own |= {"band": "r", "psfFlux": 3631.0, "psfFluxErr": 363.0, "visit": 7}
@@ -70,7 +70,7 @@ def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]
     if history:
         schema = next(f for f in sim_alert_schema()["fields"] if f["name"] == "prvDiaForcedSources")
         items = next(one for one in schema["type"] if isinstance(one, dict))["items"]
-        faint = filled(items) | {
+        faint = empty(items) | {
             "midpointMjdTai": MJD - 30,
             "band": "g",
             "psfFlux": 10.0,
