@@ -11,6 +11,7 @@ from nightwire.gateway.eventlog.deduplicator import Deduplicator
 from nightwire.gateway.eventlog.loop_producer import Acknowledged
 from nightwire.gateway.voevent.packet import Packet
 from nightwire.gateway.voevent.validation import author_packet
+from tests._voevents import packet
 
 LOST = DeliveryError("Kafka is away")
 
@@ -42,7 +43,7 @@ def events(log: Log) -> Deduplicator:
 
 
 @pytest.fixture
-def event(packet: Callable[[str], bytes]) -> Callable[[int], Packet]:
+def event() -> Callable[[int], Packet]:
     return lambda number: author_packet(packet(f"ivo://a.b/c#{number}"))
 
 

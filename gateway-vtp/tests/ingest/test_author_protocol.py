@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -14,6 +14,7 @@ from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableD
 from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.vtp.container import Container, open_container
 from nightwire.gateway.vtp.conversation import WINDOW, AnswerCallback, AnswerQueue, MessageDeadline
+from tests._voevents import container
 
 MAX_FRAME = 20_000
 
@@ -194,7 +195,7 @@ def test_no_more_than_a_window_is_dealt_with_at_once() -> None:
     asyncio.run(scene())
 
 
-def test_a_container_is_answered_in_order_and_ends_the_connection(container: Callable[..., bytes]) -> None:
+def test_a_container_is_answered_in_order_and_ends_the_connection() -> None:
     async def scene() -> None:
         receiver = Receiver()
         async with author(receiver) as (reader, writer):
@@ -207,7 +208,7 @@ def test_a_container_is_answered_in_order_and_ends_the_connection(container: Cal
     asyncio.run(scene())
 
 
-def test_a_container_that_is_damaged_is_taken_up_to_there(container: Callable[..., bytes]) -> None:
+def test_a_container_that_is_damaged_is_taken_up_to_there() -> None:
     async def scene() -> None:
         receiver = Receiver()
         async with author(receiver) as (reader, writer):
@@ -267,7 +268,7 @@ def test_whoever_does_not_read_the_answers_is_left(end: bytes) -> None:
     asyncio.run(scene())
 
 
-def test_what_containers_hold_counts_until_they_are_answered(container: Callable[..., bytes]) -> None:
+def test_what_containers_hold_counts_until_they_are_answered() -> None:
     async def scene() -> None:
         receiver, packed = Receiver(limit=400_000), frames(gzip.compress(container(*[b"a"] * (WINDOW + 9))))
         async with author(receiver) as (one, first), author(receiver) as (other, second):
