@@ -11,6 +11,7 @@ import pytest
 
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, ensure_topics, environment, producer
+from nightwire.core.runtime import clean_environment
 from nightwire.core.stack import free_port
 from nightwire.directory.model import View
 from nightwire.schemas.serving import KafkaAccess
@@ -82,8 +83,7 @@ def write_night(bootstrap: str) -> None:
 @contextmanager
 def running(folder: Path, guarded: Guarded, port: int, *words: str) -> Iterator[None]:
     """Run a verb of the operator's, which listens on *port*, within the block."""
-    known = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
-    env = {**known, **environment(dict(guarded.keys))}
+    env = {**clean_environment(os.environ), **environment(dict(guarded.keys))}
     log = folder / f"{words[0]}.log"
     with verb(log, *words, "--bootstrap", guarded.bootstrap, port=port, env=env, cwd=folder):
         yield
