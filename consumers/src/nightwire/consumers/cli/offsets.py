@@ -74,20 +74,16 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
       nightwire offsets reset mybroker.ingest --to 2h --dry-run
       nightwire offsets reset mybroker.ingest --to end --topic alerts.lsst
     """
-    from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin
-    from nightwire.consumers.source import TopicError
+    from nightwire.consumers.admin.offsets import GroupAdmin
     from nightwire.core.kafka import enter
     from nightwire.core.runtime import find_endpoints
 
     with GroupAdmin(enter(find_endpoints(bootstrap).kafka), group) as admin:
-        try:
-            moves = admin.plan(target, topics)
-            if not moves:
-                raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
-            if not dry_run:
-                admin.move(moves)
-        except (GroupActiveError, TopicError) as error:
-            raise click.ClickException(str(error)) from error
+        moves = admin.plan(target, topics)
+        if not moves:
+            raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
+        if not dry_run:
+            admin.move(moves)
     for move in moves:
         click.echo(str(move))
     if dry_run:

@@ -184,24 +184,16 @@ def _self() -> tuple[str, tuple[str, str]]:
 
 
 def _chosen_password() -> str:
-    from nightwire.core.access.passwords import (
-        PasswordError,
-        checked_password,
-        given_password,
-        random_password,
-    )
+    from nightwire.core.access.passwords import checked_password, given_password, random_password
 
-    try:
-        if given := given_password():
-            return given
-        if not sys.stdin.isatty():
-            return random_password()
-        asked = click.prompt(
-            PROMPT, default="", hide_input=True, show_default=False, confirmation_prompt=True, err=True
-        )
-        return checked_password(asked) if asked else random_password()
-    except PasswordError as error:
-        raise click.ClickException(str(error)) from error
+    if given := given_password():
+        return given
+    if not sys.stdin.isatty():
+        return random_password()
+    asked = click.prompt(
+        PROMPT, default="", hide_input=True, show_default=False, confirmation_prompt=True, err=True
+    )
+    return checked_password(asked) if asked else random_password()
 
 
 def _export(variables: Mapping[str, str]) -> None:

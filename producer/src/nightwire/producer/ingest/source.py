@@ -16,6 +16,7 @@ from nightwire.core.runtime import LogLimiter
 from nightwire.producer.ingest.batch import Event
 from nightwire.producer.ingest.items import Item, beginning, expired
 from nightwire.producer.ingest.plan import Plan
+from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.ingest")
 
@@ -46,7 +47,7 @@ TOLERATED_ERRORS = (
 """Errors from which librdkafka recovers, or of the group, in which we keep no position."""
 
 
-class SourceError(Exception):
+class SourceError(MendableError):
     """The source does not fit our accounts, or cannot be read; the message says what to do."""
 
 
