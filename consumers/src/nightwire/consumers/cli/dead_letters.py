@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nightwire.consumers.cli.options import last_option
-from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
+from nightwire.core.cli import bootstrap_option, json_option, reached, registry_option, wide_option
 
 if TYPE_CHECKING:
     from nightwire.consumers.admin import SentBack
@@ -37,10 +37,8 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore, oldest
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
     from nightwire.core.cli import show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
+    store = DeadLetterStore(reached(bootstrap).kafka)
     letters = store.newest(last)
     replayed = store.replayed(oldest(letters))
     if as_json:
@@ -63,12 +61,10 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
     from nightwire.consumers.admin.dead_letters import decodability, letter_lines
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-    endpoints = find_endpoints(bootstrap, registry)
-    letter = DeadLetterStore(enter(endpoints.kafka)).get(number)
+    endpoints = reached(bootstrap, registry)
+    letter = DeadLetterStore(endpoints.kafka).get(number)
     with SchemaRegistry(endpoints.schema_registry) as client:
         click.echo("\n".join(letter_lines(letter, decodability(letter, AlertDecoder(client)))))
 
@@ -92,12 +88,10 @@ def replay(numbers: tuple[int, ...], again: bool, alike: bool, bootstrap: str | 
       nightwire dead-letters replay 17 --alike
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
     if alike and (again or len(numbers) > 1):
         raise click.UsageError("--alike goes with one number, and without --again")
-    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
+    store = DeadLetterStore(reached(bootstrap).kafka)
     if alike:
         _say(store.send_back(numbers[0], alike=True))
         return

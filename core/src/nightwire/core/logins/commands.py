@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.access.commands import add_remove_and_list, add_user, named, reached
+from nightwire.core.access.commands import add_remove_and_list, add_user, named
 from nightwire.core.cli import completion
 from nightwire.core.cli.options import (
     DOOR_OPTIONS,
@@ -17,6 +17,7 @@ from nightwire.core.cli.options import (
     bootstrap_option,
     duration_option,
     metrics_port_option,
+    reached,
     service_of,
     with_options,
 )

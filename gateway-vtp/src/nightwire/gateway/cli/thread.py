@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from nightwire.core.cli import progress
-from nightwire.core.kafka import enter, read_to_end
-from nightwire.core.runtime import find_endpoints
+from nightwire.core.cli import progress, reached
+from nightwire.core.kafka import read_to_end
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.gateway.eventlog.decoder import element_hash
 from nightwire.schemas import DecodeError
@@ -41,7 +40,7 @@ def show_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
     Raises:
         click.ClickException: There is no such event.
     """
-    found = thread(posts(enter(find_endpoints(bootstrap).kafka)), ivorn)
+    found = thread(posts(reached(bootstrap).kafka), ivorn)
     if not found:
         raise click.ClickException(f"{ivorn} is not in the log, and nothing there cites it")
     if as_json:
