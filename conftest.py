@@ -181,6 +181,12 @@ def pytest_testnodedown(node: Any) -> None:
     left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Return the event loop that tests run in that are coroutines."""
+    return "asyncio"
+
+
 def mock_cluster(brokers: int = 1) -> tuple[Producer, str]:
     """Return a client whose mock cluster (librdkafka's) lives as long as it, and the addresses."""
     host = Producer({"test.mock.num.brokers": brokers, "log_level": 0})
