@@ -123,16 +123,12 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children_even_if_they_d
     until(lambda: not any(map(alive, map(int, pids.read_text().split()))))
 
 
-def test_a_command_is_ended_when_the_gateway_has_no_more_time(tmp_path: Path) -> None:
+async def test_a_command_is_ended_when_the_gateway_has_no_more_time(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-
-    async def stop_it_midway() -> None:
-        task = asyncio.create_task(command("sh", "-c", f"echo $$ > {pid}; exec sleep 600").run(event(b"")))
-        await asyncio.to_thread(until, lambda: pid.exists() and pid.read_text().endswith("\n"))
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(stop_it_midway())
+    task = asyncio.create_task(command("sh", "-c", f"echo $$ > {pid}; exec sleep 600").run(event(b"")))
+    await asyncio.to_thread(until, lambda: pid.exists() and pid.read_text().endswith("\n"))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     assert not alive(int(pid.read_text()))
 
 
