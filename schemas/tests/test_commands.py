@@ -48,9 +48,8 @@ def test_the_embedded_stacks_registry_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_a_registrys_subjects_are_listed(registry_url: str) -> None:
-    rows = json.loads(
-        CliRunner().invoke(main, ["schema", "list", "--registry", registry_url, "--json"]).output
-    )
+    listed = ["schema", "list", "--registry", registry_url]
+    rows = json.loads(CliRunner().invoke(main, [*listed, "--json"]).output)
     ours = {row["subject"]: row for row in rows}
     assert ours["visits-value"]["id"] == records.VISIT.schema_id
     assert ours["visits-value"]["name"] == "nightwire.Visit"

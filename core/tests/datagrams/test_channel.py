@@ -50,7 +50,7 @@ def test_its_topic_keeps_the_last_record_of_each_group() -> None:
 def alert(flux: float | None) -> bytes:
     """Return the message of a simulated alert."""
     made = empty(sim_alert_schema())
-    made["diaSource"]["psfFlux"] = flux
+    made["diaSource"] |= {"diaSourceId": 1, "psfFlux": flux}
     return frame(SIM_ALERT_ID, Codec(sim_alert_schema()).encode(made))
 
 

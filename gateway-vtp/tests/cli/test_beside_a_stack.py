@@ -20,8 +20,11 @@ Verb = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def stack(start_gateway: Callable[..., Any], kafka: str, tmp_path: Path) -> Any:
+def stack(
+    start_gateway: Callable[..., Any], kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """Return a gateway that a stack's state file names, as `nightwire up` writes it."""
+    monkeypatch.delenv("NIGHTWIRE_STATE", raising=False)  # verbs that a test runs here set it
     gateway, me = start_gateway("--no-accounts"), os.getpid()
     endpoints = {
         "kafka": kafka,

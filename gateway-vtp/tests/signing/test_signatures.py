@@ -257,16 +257,16 @@ def event(key: Tsk | None) -> Packet:
 
 def test_keys_come_and_go_without_a_restart(folder: Path, key: Tsk) -> None:
     trust = Trust(TrustFiles(folder), MONTH)
-    assert trust.judge_event(event(None, packet)).finding is Finding.MISSING
-    assert trust.judge_event(event(key, packet)).finding is Finding.UNKNOWN_KEY
+    assert trust.judge_event(event(None)).finding is Finding.MISSING
+    assert trust.judge_event(event(key)).finding is Finding.UNKNOWN_KEY
     (folder / "broken.asc").write_text("half a key")
     put(folder, key)
-    assert trust.judge_event(event(key, packet)).finding is Finding.GOOD
+    assert trust.judge_event(event(key)).finding is Finding.GOOD
     (folder / "revoked.asc").write_bytes(bytes(key.extract_certificate().revoke(key.certifier())))
-    assert trust.judge_event(event(key, packet)).finding is Finding.REVOKED
+    assert trust.judge_event(event(key)).finding is Finding.REVOKED
     (folder / "revoked.asc").unlink()
     (folder / "key.asc").unlink()
-    assert trust.judge_event(event(key, packet)).finding is Finding.UNKNOWN_KEY
+    assert trust.judge_event(event(key)).finding is Finding.UNKNOWN_KEY
 
 
 def test_the_table_is_read_again_and_a_broken_one_lets_nobody_sign(folder: Path) -> None:
@@ -274,15 +274,15 @@ def test_the_table_is_read_again_and_a_broken_one_lets_nobody_sign(folder: Path)
     put(folder, notary)
     table.write_text("")
     trust = Trust(TrustFiles(folder, table), MONTH)
-    verdict = trust.judge_event(event(notary, packet))
+    verdict = trust.judge_event(event(notary))
     assert verdict.finding is Finding.NOT_ALLOWED
     assert "a notary" in verdict.reason
     assert "for ivo://test" in verdict.reason
     grant = f"[[signer]]\nkey = '{notary.extract_certificate().fingerprint}'\nauthors = ['ivo://test']\n"
     table.write_text(grant)
-    assert trust.judge_event(event(notary, packet)).finding is Finding.GOOD
+    assert trust.judge_event(event(notary)).finding is Finding.GOOD
     table.write_text(grant + "oops")
-    assert trust.judge_event(event(notary, packet)).finding is Finding.NOT_ALLOWED
+    assert trust.judge_event(event(notary)).finding is Finding.NOT_ALLOWED
 
 
 def test_the_first_signature_of_somebody_who_may_is_enough(folder: Path, key: Tsk) -> None:
