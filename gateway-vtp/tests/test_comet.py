@@ -60,7 +60,7 @@ def test_comet_as_author_and_comet_as_subscriber_through_our_gateway_byte_for_by
     inbox = tmp_path / "inbox"
     comet(f"--remote=127.0.0.1:{gateway.subscribers}", "--save-event", f"--save-event-directory={inbox}")
     until(lambda: subscribed(tmp_path), "Comet to subscribe")
-    files = unique(tmp_path, ivorns, packet)
+    files = unique(tmp_path, ivorns)
     for file in files:
         assert sendvo(gateway.authors, file).returncode == 0
     until(lambda: len(saved(inbox)) == 8, "Comet to save the events")
@@ -117,7 +117,7 @@ def test_our_gateway_as_subscriber_of_a_comet_broker_that_does_not_mind_its_sign
     gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}", "--sign-key", str(secret))
     listener = telescope(gateway.subscribers)
     until(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), "us to subscribe")
-    files = unique(tmp_path, ivorns, packet)
+    files = unique(tmp_path, ivorns)
     for file in files:
         assert sendvo(authors, file).returncode == 0
     assert sorted(listener.wait_for(8)) == sorted(file.read_bytes() for file in files)
