@@ -9,10 +9,7 @@ import gc
 import importlib.util
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from ctypes.util import find_library
@@ -29,6 +26,7 @@ from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas.avro.native_engine import available
 from nightwire.schemas.topics import TopicSettings, settings
+from tests._serving import verb
 
 ROOT = Path(__file__).parent
 DATA = Path(os.environ.get("NIGHTWIRE_DATA", ROOT.parent / "shared" / "data"))
@@ -183,6 +181,12 @@ def pytest_testnodedown(node: Any) -> None:
     left_out.update(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Return the event loop that tests run in that are coroutines."""
+    return "asyncio"
+
+
 def mock_cluster(brokers: int = 1) -> tuple[Producer, str]:
     """Return a client whose mock cluster (librdkafka's) lives as long as it, and the addresses."""
     host = Producer({"test.mock.num.brokers": brokers, "log_level": 0})
@@ -256,23 +260,8 @@ def serve_registry(
     @contextmanager
     def serve(bootstrap: str, port: int = 0) -> Iterator[str]:
         port, log = port or free_port(), tmp_path_factory.mktemp("registry") / "log"
-        command = [
-            sys.executable,
-            "-m",
-            "nightwire.core.cli",
-            "schema",
-            "serve",
-            "--bootstrap",
-            bootstrap,
-        ]
-        with log.open("wb") as out:
-            child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
-        try:
-            await_port(port, lambda: child.poll() is None, log)
+        with verb(log, "schema", "serve", "--bootstrap", bootstrap, "--port", str(port), port=port):
             yield f"http://127.0.0.1:{port}"
-        finally:
-            child.terminate()
-            child.wait(60)
 
     return serve
 
@@ -282,22 +271,6 @@ def registry_url(kafka: str, serve_registry: Callable[[str], AbstractContextMana
     """Yield the URL of our schema registry, running on the real Kafka."""
     with serve_registry(kafka) as url:
         yield url
-
-
-def await_port(
-    port: int, alive: Callable[[], bool], log: Path, timeout: float = 60.0, host: str = "127.0.0.1"
-) -> None:
-    """Wait until somebody listens on *port*; fail with the *log* when its process ends."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            socket.create_connection((host, port), timeout=1).close()
-        except OSError:
-            if not alive() or time.monotonic() > deadline:
-                pytest.fail(f"nobody listens on {port}: {log.read_text()[-2000:]}")
-            time.sleep(0.05)  # polling a port, not hoping
-        else:
-            return
 
 
 @pytest.fixture(scope="session")

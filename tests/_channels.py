@@ -13,7 +13,8 @@ from nightwire.core.channels import ChannelCopies, OneSchema
 from nightwire.core.kafka import TopicPartition, consumer, producer, watermarks
 from nightwire.producer import AlertWriter
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema, survey
-from tests._multicast import Receiver, empty
+from tests._alerts import empty
+from tests._multicast import Receiver
 from tests._waiting import until
 
 TOPIC = "alerts.sim"
@@ -80,12 +81,9 @@ class Load(threading.Thread):
 
 def ends(bootstrap: str, topic: str = TOPIC) -> dict[TopicPartition, int]:
     """Return where the partitions of a topic end."""
-    client: Any = consumer(bootstrap)
-    try:
+    with consumer(bootstrap) as client:
         numbers = client.list_topics(timeout=10).topics[topic].partitions
         return {(topic, number): watermarks(client, topic, number).high for number in numbers}
-    finally:
-        client.close()
 
 
 class Member(Receiver):

@@ -1,9 +1,7 @@
 """A directory in this process: what a test says is known, served over HTTP."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
 
 from prometheus_client import Counter
 
@@ -12,6 +10,7 @@ from nightwire.directory.ingest import Follower
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess, plain_server
+from tests._serving import running
 
 LIVE_FILTER = {"version": 1, "survey": "sim", "cap": 20, "live": True}
 
@@ -21,17 +20,8 @@ def directory_of(view: View, bootstrap: str, access: KafkaAccess | None = None) 
     """Serve *view* as the directory of ``local`` to whom *access* lets in; yield its URL."""
     answered = Counter("answered", "Requests.", ["path", "status"], registry=None)
     site = Site(view, "local", bootstrap, Authorizer(access or KafkaAccess({})))
-    port = free_port()
-    server = plain_server(application(site, answered), "127.0.0.1", port)
-    thread = Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)  # polling, not hoping
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    with running(plain_server(application(site, answered), "127.0.0.1", free_port())) as at:
+        yield f"http://{at}"
 
 
 @contextmanager

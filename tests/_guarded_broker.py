@@ -75,14 +75,11 @@ def speaking_as(keys: Keys, **more: str) -> Iterator[None]:
 
 def read(client: Mapping[str, Any], topic: str) -> KafkaError | bytes | None:
     """Return the first value in *topic*, or why it may not be read by the client's group."""
-    consumer = Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **client})
-    try:
+    with Consumer({"auto.offset.reset": "earliest", "enable.auto.commit": False, **client}) as consumer:
         consumer.subscribe([topic])
         message = consumer.poll(PATIENCE)
         assert message is not None, f"no verdict about reading {topic}"
         return message.error() or message.value()
-    finally:
-        consumer.close()
 
 
 def write(client: Mapping[str, Any], topic: str, value: bytes = b"x") -> KafkaError | None:

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from nightwire.consumers import AlertReader, ReceivedAlert
 from nightwire.core.datagrams import read_channels
@@ -16,6 +15,7 @@ from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import TopicSettings
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 from tests._waiting import until
 
 VERB = "from nightwire.multicast.commands import relay; relay()"
@@ -113,18 +113,3 @@ def write_alerts(
         value, key = frame(SIM_ALERT_ID, codec.encode(alert)), b"%d" % (number % 97)
         writer.write(topic, value, key=key, headers=[("survey", b"sim")])
     writer.flush()
-
-
-def empty(schema: Any) -> Any:
-    """Return a record with null where it may be, and the emptiest value elsewhere."""
-    kinds = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-    found = {}
-    for field in schema["fields"]:
-        kind = field["type"]
-        if isinstance(kind, list):
-            found[field["name"]] = None
-        else:
-            found[field["name"]] = (
-                empty(kind) if isinstance(kind, dict) and kind["type"] == "record" else kinds[kind]
-            )
-    return found

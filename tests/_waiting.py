@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 def until(
-    holds: Callable[[], Found], why: str | Callable[[], str] = "it never did", timeout: float = 90.0,
+    holds: Callable[[], Found], why: str | Callable[[], str] = "it never did", timeout: float = 120.0,
     *, tick: float = 0.05,
 ) -> Found:  # fmt: skip
     """Return what *holds* returns once that is true; a page that cannot be reached is no answer.

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import timedelta
@@ -61,16 +60,11 @@ def write(bootstrap: str, first: int, end: int) -> None:
 
 
 def await_archived(url: str, wanted: int) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            answer = httpx.get(f"{url}/query", params={"sql": "SELECT count(*) AS n FROM sim"})
-            if answer.status_code == 200 and answer.json()[0]["n"] >= wanted:
-                return
-        except httpx.HTTPError:
-            pass
-        time.sleep(0.3)  # polling, not hoping
-    raise AssertionError("not archived")
+    def archived() -> bool:
+        answer = httpx.get(f"{url}/query", params={"sql": "SELECT count(*) AS n FROM sim"})
+        return answer.status_code == 200 and answer.json()[0]["n"] >= wanted
+
+    until(archived, "not archived", 60, tick=0.3)
 
 
 def forget(bootstrap: str, share: float = 0.5) -> dict[int, int]:

@@ -164,9 +164,6 @@ def committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:
 
     from nightwire.core.kafka import consumer
 
-    client = consumer(bootstrap, group=group)
-    try:
+    with consumer(bootstrap, group=group) as client:
         found = client.committed([TopicPartitionOffset(*one) for one in ends(bootstrap)], timeout=10)
         return {(one.topic, one.partition): one.offset for one in found}
-    finally:
-        client.close()

@@ -7,8 +7,6 @@ at each door) go to the same parser and the same application in this process.
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -36,6 +34,7 @@ from nightwire.schemas.serving import TRIES, Login, RefusedError, Tries, plain_s
 from nightwire.schemas.serving.connections import BoundedProtocol
 from tests._guarded_broker import guarded_broker
 from tests._mutated import ROOM, most_memory, mutated
+from tests._serving import verb
 from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -124,21 +123,12 @@ def test_the_registry(
 @pytest.mark.parametrize("count", BY_SOCKETS)
 def test_where_passwords_are_given(tmp_path: Path, count: int) -> None:
     port = free_port()
-    serve = [sys.executable, "-m", "nightwire.core.cli", "user", "serve", "--port", str(port)]
     with guarded_broker(tmp_path / "kafka") as guarded:
+        words = ["user", "serve", "--port", str(port), "--bootstrap", guarded.bootstrap]
+        words += ["--token-key", str(tmp_path / "key.pem")]
         keys = os.environ | environment(guarded.keys)
-        words = [*serve, "--bootstrap", guarded.bootstrap, "--token-key", str(tmp_path / "key.pem")]
-        with subprocess.Popen(words, env=keys) as child:
-            until(lambda: answers(port), "it listens")
+        with verb(tmp_path / "log", *words, port=port, env=keys):
             check(port, USERS, count, "/jwks.json")
-            child.terminate()
-
-
-def answers(port: int) -> bool:
-    """Whether somebody answers at *port*."""
-    with suppress(httpx.HTTPError):
-        return httpx.get(f"http://127.0.0.1:{port}/jwks.json").status_code == 200
-    return False
 
 
 class Line(asyncio.Transport):

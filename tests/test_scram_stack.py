@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from nightwire.core.kafka import Writer, login, producer
+from nightwire.core.runtime import clean_environment
 from nightwire.schemas import records
 from tests._waiting import until
 from tests.test_stack import Stack
@@ -44,9 +45,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def begun(folder: Path, keys: Mapping[str, str], *words: str) -> subprocess.Popen[str]:
     """Start a verb far from the stack's state, with nothing but *keys*."""
-    known = {
-        name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
-    }
+    known = clean_environment(os.environ)
     command = [sys.executable, "-m", "nightwire.core.cli", *words]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env={**known, **keys}, stdout=pipe, stderr=pipe, text=True)

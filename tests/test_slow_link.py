@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from conftest import PAGES, await_port
+from conftest import PAGES
 from nightwire.benchmarks.environment.slow_link import SlowLink
 from nightwire.consumers import AlertReader, ReceivedAlert, TopicError
 from nightwire.core.kafka import ensure_topics, producer
@@ -22,6 +22,7 @@ from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import DIRECTORY, FILTERS, OWED, settings
 from nightwire.schemas.wire import frame
 from tests._channels import alert as bare_alert
+from tests._serving import await_port
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

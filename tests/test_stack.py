@@ -22,7 +22,7 @@ import pytest
 
 from conftest import PAGES
 from nightwire.core.kafka import ensure_topics, read_to_end
-from nightwire.core.runtime import process_started
+from nightwire.core.runtime import clean_environment, process_started
 from nightwire.core.stack import free_port
 from nightwire.core.stack.status import collect
 from nightwire.monitoring.dashboards import ALL, Row
@@ -44,8 +44,7 @@ class Stack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        hidden = ("KAFKA_", "NIGHTWIRE_")
-        self._environment = {k: v for k, v in os.environ.items() if not k.startswith(hidden)}
+        self._environment = clean_environment(os.environ)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "nightwire.core.cli", *words]

@@ -4,8 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,29 +20,17 @@ from nightwire.core.kafka import Writer, producer
 from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, UnknownSchemaError, sim_alert_schema
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
+from tests._waiting import until
 
-EMPTY: dict[str, Any] = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
 URL = "s3://night-archive/here"
 NOON = 1_763_726_400_000
 """2025-11-21 12:00 UTC, when a night begins. [ms]"""
 
 
-def filled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with null where it may be, and the emptiest value elsewhere."""
-    return {field["name"]: _empty(field["type"]) for field in schema["fields"]}
-
-
-def _empty(kind: Any) -> Any:
-    if isinstance(kind, list):
-        return None
-    if isinstance(kind, dict):
-        return filled(kind) if kind["type"] == "record" else _empty(kind["type"])
-    return EMPTY[kind]
-
-
 def alert(number: int, **source: Any) -> dict[str, Any]:
     """Return the alert of a number: three of each object, a hundredth of a degree apart."""
-    made = filled(sim_alert_schema())
+    made = empty(sim_alert_schema())
     made["diaSourceId"] = made["diaSource"]["diaSourceId"] = number
     made["diaSource"] |= {"diaObjectId": 10**6 + number // 3, "midpointMjdTai": 61000.6 + number * 1e-4}
     made["diaSource"] |= {"ra": (10.0 + 0.01 * number) % 360, "dec": -20.25, "visit": 7, "band": "r"}
@@ -140,7 +127,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     words = [shutil.which("moto_server") or "", "-H", "127.0.0.1", "-p", str(port)]
     child = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        await_server(address)
+        until(lambda: httpx.get(f"{address}/moto-api/"), "moto answers", 60)
         S3FileSystem(
             endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True
         ).create_dir("night-archive")
@@ -148,15 +135,3 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     finally:
         child.kill()
         child.wait(30)
-
-
-def await_server(address: str) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            httpx.get(f"{address}/moto-api/")
-        except httpx.HTTPError:
-            time.sleep(0.1)  # polling, not hoping
-        else:
-            return
-    raise AssertionError("moto does not answer")

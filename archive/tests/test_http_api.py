@@ -3,13 +3,12 @@
 import io
 import json
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import httpx
@@ -31,6 +30,7 @@ from nightwire.core.runtime import free_port
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import SYNC_SIZE, container_block, container_head, frame, read_container
+from tests._serving import running
 from tests._waiting import until
 
 SYNC = bytes(SYNC_SIZE)
@@ -40,18 +40,9 @@ SYNC = bytes(SYNC_SIZE)
 def answering(archive: Archive, access: KafkaAccess) -> Iterator[httpx.Client]:
     """Yield a client of a server of *archive*."""
     counter = Counter("requests", "Requests.", ["path", "status"], registry=CollectorRegistry())
-    port = free_port()
-    server = plain_server(application(archive, access, counter), "127.0.0.1", port)
-    thread = Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)  # polling, not hoping
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-            yield client
-    finally:
-        server.should_exit = True
-        thread.join()
+    server = plain_server(application(archive, access, counter), "127.0.0.1", free_port())
+    with running(server) as at, httpx.Client(base_url=f"http://{at}", timeout=30) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

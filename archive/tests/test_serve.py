@@ -49,14 +49,14 @@ def serve_settings(folder: Path, where: Endpoints) -> ServeSettings:
 
 def await_archived(folder: Path, kafka: str, wanted: int, patience: float = 120.0) -> list[Comparison]:
     """Wait until the archive has so many records; return what comparing it with Kafka finds."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        with Archive(folder) as found:
-            compared = [*compare(kafka, found, "sim")] if found.surveys else []
-        if sum(one.records for one in compared) >= wanted and not any(one.waiting for one in compared):
-            return compared
-        time.sleep(0.3)  # polling, not hoping
-    raise AssertionError(f"{compared}\n{(folder.parent / 'log').read_text()[-3000:]}")
+
+    def compared() -> list[Comparison]:
+        with Archive(folder) as archive:
+            found = [*compare(kafka, archive, "sim")] if archive.surveys else []
+        whole = sum(one.records for one in found) >= wanted and not any(one.waiting for one in found)
+        return found if whole else []
+
+    return until(compared, lambda: (folder.parent / "log").read_text()[-3000:], patience, tick=0.3)
 
 
 def test_each_record_is_archived_once_however_often_it_is_killed(
@@ -141,9 +141,7 @@ def test_a_disk_that_fills_stops_nothing_and_loses_nothing(
         size = log.stat().st_size
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + 10_000, resource.RLIM_INFINITY))
         simulate(kafka, 101, 1101)
-        deadline = time.monotonic() + 60
-        while "not archived yet" not in log.read_text() and time.monotonic() < deadline:
-            time.sleep(0.2)  # polling, not hoping
+        until(lambda: "not archived yet" in log.read_text())
         assert "nothing was written" in log.read_text()
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         compared = await_archived(folder, kafka, 1100)
@@ -263,9 +261,7 @@ def test_who_was_away_for_long_is_waited_for(
 
     asked = serve_settings(folder, Endpoints(kafka, "http://127.0.0.1:9"))
     with running(RestartingConsumer(opened), lambda: None) as failures:
-        deadline = time.monotonic() + 120
-        while caplog.text.count("begins anew") < 2 and not failures and time.monotonic() < deadline:
-            time.sleep(0.1)  # polling, not hoping
+        until(lambda: caplog.text.count("begins anew") >= 2 or failures, timeout=120)
         fresh_broker.start()
         monkeypatch.delenv("KAFKA_MESSAGE_TIMEOUT_MS")
         simulate(kafka, 101, 201)

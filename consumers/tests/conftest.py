@@ -1,7 +1,7 @@
 """Simulated alerts, small and whole, and what puts them into Kafka."""
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,7 @@ from astropy.io import fits
 from nightwire.core.kafka import Writer, producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
-
-EMPTY: dict[str, Any] = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-
-
-def filled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with null where it may be, and the emptiest value elsewhere."""
-    return {field["name"]: _empty(field["type"]) for field in schema["fields"]}
-
-
-def _empty(kind: Any) -> Any:
-    if isinstance(kind, list):
-        return None
-    if isinstance(kind, dict):
-        return filled(kind) if kind["type"] == "record" else _empty(kind["type"])
-    return EMPTY[kind]
+from tests._alerts import empty
 
 
 def fits_bytes(image: np.ndarray[Any, Any]) -> bytes:
@@ -46,7 +32,7 @@ def make_alert() -> Callable[..., dict[str, Any]]:
     """Return a function that makes the simulated alert of a number, with a stamp."""
 
     def make(number: int, **source: Any) -> dict[str, Any]:
-        alert = filled(sim_alert_schema())
+        alert = empty(sim_alert_schema())
         image = np.random.default_rng(number).normal(100.0, 5.0, (30, 30)).astype(np.float32)
         alert["diaSourceId"] = alert["diaSource"]["diaSourceId"] = number
         alert["diaSource"] |= {

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -186,37 +187,18 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(
+    tmp_path_factory: pytest.TempPathFactory, serve_registry: Callable[[str], AbstractContextManager[str]]
+) -> Iterator[Site]:
     """Yield a Kafka with a registry, for one module alone; no engine runs yet."""
     folder = tmp_path_factory.mktemp("site")
     broker = Broker(folder / "kafka", port=free_port(), controller=free_port())
     broker.start()
     ensure_topics(broker.bootstrap, [settings(name) for name in TOPICS])
-    port = free_port()
-    command = [
-        sys.executable,
-        "-m",
-        "nightwire.core.cli",
-        "schema",
-        "serve",
-        "--bootstrap",
-        broker.bootstrap,
-    ]
-    with (folder / "registry.log").open("wb") as out:
-        registry = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
-    url = f"http://127.0.0.1:{port}"
-    until(lambda: _answers(url), 60, (folder / "registry.log").read_text)
-    site = Site(broker, url, folder)
-    yield site
-    for child in (site.child, registry):
-        if child is not None and child.poll() is None:
-            child.kill()
-            child.wait()
+    with serve_registry(broker.bootstrap) as url:
+        site = Site(broker, url, folder)
+        yield site
+        if site.child is not None and site.child.poll() is None:
+            site.child.kill()
+            site.child.wait()
     broker.stop()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return PAGES.get(f"{url}/subjects").status_code == 200
-    except httpx.TransportError:
-        return False

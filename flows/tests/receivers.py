@@ -3,12 +3,13 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import BaseRequestHandler, BaseServer, ThreadingTCPServer
-from typing import Any, TypeVar
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests._serving import serving
 
 
 class Receiver(ThreadingHTTPServer):
@@ -165,19 +166,3 @@ class Drip(BaseRequestHandler):
             while True:
                 time.sleep(0.1)
                 self.request.sendall(b"x")
-
-
-Server = TypeVar("Server", bound=BaseServer)
-
-
-@contextmanager
-def serving(server: Server) -> Iterator[Server]:
-    """Run *server* until the block ends."""
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

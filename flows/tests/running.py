@@ -15,6 +15,7 @@ from nightwire.core.kafka import Writer, consumer, headers_of, producer, read_to
 from nightwire.flows.worker import Worker
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 from tests._waiting import until
 
 VERB = "from nightwire.flows.commands import flow; flow()"
@@ -140,17 +141,3 @@ def identities(messages: list[Message]) -> list[tuple[bytes, ...]]:
 
 def identity(headers: Mapping[str, bytes]) -> tuple[bytes, ...]:
     return tuple(headers[name] for name in ("topic", "partition", "offset"))
-
-
-def empty(schema: Any) -> Any:
-    """Return a record with null where it may be, and the emptiest value elsewhere."""
-    kinds = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-    found = {}
-    for field in schema["fields"]:
-        kind = field["type"]
-        if isinstance(kind, list):
-            found[field["name"]] = None
-        else:
-            record = isinstance(kind, dict) and kind["type"] == "record"
-            found[field["name"]] = empty(kind) if record else kinds[kind]
-    return found

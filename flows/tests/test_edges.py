@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -30,6 +28,7 @@ from nightwire.schemas import SIM_ALERT_ID, records
 from nightwire.schemas.serving import KafkaAccess
 from nightwire.schemas.topics import DEAD_LETTERS, FLOWS, TopicSettings, flow_queue, settings
 from nightwire.schemas.wire import frame
+from tests._serving import verb
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -37,22 +36,17 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(240)]
 def test_alerts_go_out_by_vtp_and_come_back(site: Site, tmp_path: Path) -> None:
     """A real gateway takes an alert as a VOEvent; a flow that reads `voevents` posts it."""
     authors = free_port()
-    command = [sys.executable, "-m", "nightwire.core.cli", "gateway", "serve", "--bootstrap", site.kafka]
-    command += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{free_port()}"]
-    command += ["--state", str(tmp_path / "index"), "--metrics-port", str(free_port())]
+    words = ["gateway", "serve", "--bootstrap", site.kafka, "--authors", f"127.0.0.1:{authors}"]
+    words += ["--subscribers", f"127.0.0.1:{free_port()}", "--metrics-port", str(free_port())]
+    words += ["--state", str(tmp_path / "index")]
     ivorn = f"ivo://nightwire/flow.{site.flow}.vtp#sim-7"
-    with (tmp_path / "gateway").open("wb") as log, receiver() as page:
-        gateway = subprocess.Popen(command, stdout=log, stderr=log)
+    with receiver() as page, verb(tmp_path / "gateway", *words, port=authors):
         vtp = f'[stones.vtp]\nkind = "vtp"\nfrom = "sky"\nto = "127.0.0.1:{authors}"\n'
         back = '[sources.back]\ntopic = "voevents"\n' + hook("page", page.url).replace('"sky"', '"back"')
         site.up(vtp + back)
-        try:
-            write_alerts(site.kafka, site.source, [7], ra=10.0, dec=-20.0)
-            with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
-                wait_for(lambda: ivorn in {voevent(one)["ivorn"] for _, one in page.got}, tmp_path / "log")
-        finally:
-            gateway.terminate()
-            gateway.wait(60)
+        write_alerts(site.kafka, site.source, [7], ra=10.0, dec=-20.0)
+        with worker(tmp_path / "log", site.kafka, "one", "--allow-inside"):
+            wait_for(lambda: ivorn in {voevent(one)["ivorn"] for _, one in page.got}, tmp_path / "log")
     taken = [records.VOEVENT.decode(one.value() or b"") for one in records_in(site.kafka, "voevents")]
     [one] = [one for one in taken if one["ivorn"] == ivorn]
     assert (one["ra"], one["dec"], one["role"]) == (10.0, -20.0, "observation")

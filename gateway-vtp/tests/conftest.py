@@ -1,13 +1,11 @@
 """A gateway as a process of its own, and a telescope that listens to it."""
 
-import io
 import os
 import signal
 import socket
 import ssl
 import subprocess
 import sys
-import tarfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -31,17 +29,10 @@ from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import is_transport
 from nightwire.schemas.records import VOEVENT
+from tests._serving import NIGHTWIRE
 from tests._waiting import until
 
 BIN = Path(sys.executable).parent
-NIGHTWIRE = [sys.executable, "-m", "nightwire.core.cli"]
-
-
-def wait_until(
-    condition: Callable[[], bool], timeout: float = 120.0, what: str | Callable[[], str] = "it"
-) -> None:
-    """Wait until *condition* holds."""
-    until(condition, what, timeout, tick=0.02)
 
 
 def listening(port: int) -> bool:
@@ -122,7 +113,7 @@ class GatewayProcess:
                 stderr=log,
                 stdout=log,
             )
-        wait_until(lambda: self.ended() or listening(self.subscribers), what="the gateway to listen")
+        until(lambda: self.ended() or listening(self.subscribers), "the gateway to listen")
         assert not self.ended(), self.log.read_text()
         return self
 
@@ -195,7 +186,7 @@ class Telescope:
         self.connection.sendall(encode_frame(encode_now(message)))
 
     def wait_for(self, count: int, timeout: float = 60.0) -> list[bytes]:
-        wait_until(lambda: len(self.events) >= count, timeout, f"event {count} of {len(self.events)}")
+        until(lambda: len(self.events) >= count, lambda: f"event {count} of {len(self.events)}", timeout)
         return self.events
 
     def close(self) -> None:
@@ -238,37 +229,6 @@ class Telescope:
             self._decoder.receive(chunk)
             self._waiting += self._decoder
         return self._waiting.pop(0)
-
-
-def _packet(ivorn: str, *, version: str = "2.0", role: str = "observation", what: str = "") -> bytes:
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<voe:VOEvent '
-        f'xmlns:voe="http://www.ivoa.net/xml/VOEvent/v{version}" ivorn="{ivorn}" role="{role}" '
-        f'version="{version}">\n<Who><AuthorIVORN>ivo://test</AuthorIVORN>'
-        f"<Date>2026-11-21T00:00:00</Date></Who>\n{what}</voe:VOEvent>\n"
-    ).encode()
-
-
-@pytest.fixture(scope="session")
-def packet() -> Callable[..., bytes]:
-    """Return a function that makes a small valid packet of an ivorn."""
-    return _packet
-
-
-def _container(*documents: bytes) -> bytes:
-    written = io.BytesIO()
-    with tarfile.open(fileobj=written, mode="w") as tar:
-        for number, document in enumerate(documents):
-            member = tarfile.TarInfo(f"{number}.xml")
-            member.size = len(document)
-            tar.addfile(member, io.BytesIO(document))
-    return written.getvalue()
-
-
-@pytest.fixture(scope="session")
-def container() -> Callable[..., bytes]:
-    """Return a function that packs documents into a tar archive."""
-    return _container
 
 
 @pytest.fixture
@@ -352,13 +312,7 @@ def telescope() -> Iterator[Callable[..., Telescope]]:
 @pytest.fixture(scope="session")
 def nightwire() -> list[str]:
     """Return the words that begin a command."""
-    return NIGHTWIRE
-
-
-@pytest.fixture(scope="session")
-def patience() -> Callable[..., None]:
-    """Return a function that waits for a condition."""
-    return wait_until
+    return [*NIGHTWIRE]
 
 
 @pytest.fixture(scope="session")

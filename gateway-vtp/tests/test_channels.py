@@ -12,6 +12,7 @@ from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.schemas.topics import VOEVENTS
 from tests._channels import ends, identity
 from tests._multicast import Receiver, by_partition
+from tests._voevents import packet
 from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -20,10 +21,7 @@ WAY = "channel seen of voevents"
 
 
 def test_a_reader_with_a_condition_gets_by_a_channel_what_it_gets_without(
-    start_gateway: Callable[..., Any],
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    kafka: str,
+    start_gateway: Callable[..., Any], ivorns: Callable[[int], list[str]], kafka: str
 ) -> None:
     names = ivorns(5000)
     where = f"role = 'observation' AND id LIKE '{names[0].partition('#')[0]}#%' AND author = 'ivo://test'"

@@ -15,6 +15,8 @@ from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.voevent.samples import write_samples
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 
@@ -42,7 +44,7 @@ def saved(folder: Path) -> list[bytes]:
     return sorted(file.read_bytes() for file in folder.iterdir()) if folder.exists() else []
 
 
-def unique(tmp_path: Path, ivorns: Callable[[int], list[str]], packet: Callable[..., bytes]) -> list[Path]:
+def unique(tmp_path: Path, ivorns: Callable[[int], list[str]]) -> list[Path]:
     files = write_samples(tmp_path / "samples", 8)
     for file, ivorn in zip(files, ivorns(8), strict=True):
         old = file.read_bytes()
@@ -52,28 +54,23 @@ def unique(tmp_path: Path, ivorns: Callable[[int], list[str]], packet: Callable[
 
 
 def test_comet_as_author_and_comet_as_subscriber_through_our_gateway_byte_for_byte(
-    start_gateway: Start,
-    comet: Comet,
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
-    tmp_path: Path,
+    start_gateway: Start, comet: Comet, ivorns: Callable[[int], list[str]], tmp_path: Path
 ) -> None:
     gateway = start_gateway()
     inbox = tmp_path / "inbox"
     comet(f"--remote=127.0.0.1:{gateway.subscribers}", "--save-event", f"--save-event-directory={inbox}")
-    patience(lambda: subscribed(tmp_path), what="Comet to subscribe")
-    files = unique(tmp_path, ivorns, packet)
+    until(lambda: subscribed(tmp_path), "Comet to subscribe")
+    files = unique(tmp_path, ivorns)
     for file in files:
         assert sendvo(gateway.authors, file).returncode == 0
-    patience(lambda: len(saved(inbox)) == 8, what="Comet to save the events")
+    until(lambda: len(saved(inbox)) == 8, "Comet to save the events")
     assert saved(inbox) == sorted(file.read_bytes() for file in files)
     assert gateway.stop() == 0
     assert "sent 8, acked 8" in gateway.log.read_text()
 
 
 def test_comet_as_author_learns_that_its_event_is_invalid(
-    start_gateway: Start, packet: Callable[..., bytes], ivorns: Callable[[int], list[str]], tmp_path: Path
+    start_gateway: Start, ivorns: Callable[[int], list[str]], tmp_path: Path
 ) -> None:
     gateway = start_gateway()
     bad = tmp_path / "bad.xml"
@@ -84,12 +81,7 @@ def test_comet_as_author_learns_that_its_event_is_invalid(
 
 
 def test_comet_as_subscriber_filters_by_xpath(
-    start_gateway: Start,
-    comet: Comet,
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
-    tmp_path: Path,
+    start_gateway: Start, comet: Comet, ivorns: Callable[[int], list[str]], tmp_path: Path
 ) -> None:
     gateway = start_gateway()
     inbox = tmp_path / "inbox"
@@ -100,22 +92,20 @@ def test_comet_as_subscriber_filters_by_xpath(
         "--save-event",
         f"--save-event-directory={inbox}",
     )
-    patience(lambda: "filters by" in gateway.log.read_text(), what="Comet's filters")
+    until(lambda: "filters by" in gateway.log.read_text(), "Comet's filters")
     author = Author(Address("127.0.0.1", gateway.authors))
     sent = {}
     for ivorn, role in zip(ivorns(4), ("test", "prediction", "observation", "utility"), strict=True):
         sent[role] = packet(ivorn, role=role)
         author.send(Submission("x", sent[role]))
-    patience(lambda: len(saved(inbox)) == 2, what="Comet to save the events")
+    until(lambda: len(saved(inbox)) == 2, "Comet to save the events")
     assert saved(inbox) == sorted([sent["prediction"], sent["utility"]])
 
 
 def test_our_gateway_as_subscriber_of_a_comet_broker_that_does_not_mind_its_signed_answer(
     start_gateway: Start,
     comet: Comet,
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
     telescope: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
@@ -126,10 +116,10 @@ def test_our_gateway_as_subscriber_of_a_comet_broker_that_does_not_mind_its_sign
     secret.write_text(str(Tsk.generate(user_id="ivo://test/gateway")))
     gateway = start_gateway("--remote", f"127.0.0.1:{subscribers}", "--sign-key", str(secret))
     listener = telescope(gateway.subscribers)
-    patience(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), what="us to subscribe")
-    files = unique(tmp_path, ivorns, packet)
+    until(lambda: "New subscriber" in (tmp_path / "comet.log").read_text(), "us to subscribe")
+    files = unique(tmp_path, ivorns)
     for file in files:
         assert sendvo(authors, file).returncode == 0
     assert sorted(listener.wait_for(8)) == sorted(file.read_bytes() for file in files)
-    patience(lambda: 8 in acks(tmp_path).values(), what=lambda: f"8 acks of one peer, not {acks(tmp_path)}")
+    until(lambda: 8 in acks(tmp_path).values(), lambda: f"8 acks of one peer, not {acks(tmp_path)}")
     assert gateway.stop() == 0

@@ -19,10 +19,11 @@ from nightwire.core.accounting import discrepancies, read_accounts, totals
 from nightwire.gateway import Author, Submission, encode_frame
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
-Packets = Callable[..., bytes]
 Ivorns = Callable[[int], list[str]]
 Start = Callable[..., Any]
 """Starts a gateway with options: a `GatewayProcess` of conftest."""
@@ -43,11 +44,7 @@ def gateway_total(kafka: str) -> dict[str, int]:
 
 
 def test_an_event_goes_from_author_to_kafka_to_subscriber_byte_for_byte(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    logged: Logged,
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns, logged: Logged
 ) -> None:
     gateway = start_gateway()
     listener = telescope(gateway.subscribers)
@@ -62,7 +59,7 @@ def test_an_event_goes_from_author_to_kafka_to_subscriber_byte_for_byte(
 
 
 def test_several_events_on_one_connection_are_answered_in_order_even_before_they_are_acknowledged(
-    start_gateway: Start, packet: Packets, ivorns: Ivorns
+    start_gateway: Start, ivorns: Ivorns
 ) -> None:
     gateway = start_gateway()
     names = ivorns(600)
@@ -72,12 +69,7 @@ def test_several_events_on_one_connection_are_answered_in_order_even_before_they
 
 
 def test_copies_are_acknowledged_and_neither_stored_nor_delivered_again(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    kafka: str,
-    logged: Logged,
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns, kafka: str, logged: Logged
 ) -> None:
     gateway = start_gateway()
     listener = telescope(gateway.subscribers)
@@ -98,11 +90,7 @@ def test_copies_are_acknowledged_and_neither_stored_nor_delivered_again(
 
 
 def test_a_restarted_gateway_knows_what_it_had_and_one_without_its_index_learns_it_again(
-    start_gateway: Start,
-    packet: Packets,
-    ivorns: Ivorns,
-    logged: Logged,
-    kafka: str,
+    start_gateway: Start, ivorns: Ivorns, logged: Logged, kafka: str
 ) -> None:
     (ivorn,) = ivorns(1)
     for name in ("gateway", "gateway", "elsewhere"):
@@ -114,7 +102,7 @@ def test_a_restarted_gateway_knows_what_it_had_and_one_without_its_index_learns_
 
 
 def test_an_invalid_event_is_refused_with_its_reason_and_the_rest_goes_on(
-    start_gateway: Start, packet: Packets, ivorns: Ivorns, kafka: str, tmp_path: Path
+    start_gateway: Start, ivorns: Ivorns, kafka: str, tmp_path: Path
 ) -> None:
     gateway = start_gateway()
     before = gateway_total(kafka)
@@ -146,11 +134,7 @@ def test_an_invalid_event_is_refused_with_its_reason_and_the_rest_goes_on(
 
 
 def test_what_is_acknowledged_survives_kill_9_in_mid_load_and_the_accounts_agree(
-    start_gateway: Start,
-    packet: Packets,
-    ivorns: Ivorns,
-    kafka: str,
-    logged: Logged,
+    start_gateway: Start, ivorns: Ivorns, kafka: str, logged: Logged
 ) -> None:
     gateway = start_gateway()
     names = ivorns(400)
@@ -179,9 +163,7 @@ def test_what_is_acknowledged_survives_kill_9_in_mid_load_and_the_accounts_agree
     assert gateway_total(kafka)["delivered"] == in_log
 
 
-def test_hostile_authors_are_cut_off_and_others_served(
-    start_gateway: Start, packet: Packets, ivorns: Ivorns
-) -> None:
+def test_hostile_authors_are_cut_off_and_others_served(start_gateway: Start, ivorns: Ivorns) -> None:
     gateway = start_gateway("--author-timeout", "1", "--max-frame", "100000")
     bomb = b'<!DOCTYPE v [<!ENTITY a "aaaa">]><VOEvent ivorn="ivo://a/b#1">&a;</VOEvent>'
     huge = b"\xff\xff\xff\xff" + os.urandom(1000)
@@ -202,16 +184,12 @@ def test_hostile_authors_are_cut_off_and_others_served(
 
 
 def test_subscribers_get_what_their_xpath_filters_select(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    patience: Callable[..., None],
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns
 ) -> None:
     gateway = start_gateway()
     tests = telescope(gateway.subscribers, filters=("//[", "/*[@role='test']"))
     everything = telescope(gateway.subscribers, filters=("//[",))
-    patience(lambda: gateway.log.read_text().count("filters by") == 2)
+    until(lambda: gateway.log.read_text().count("filters by") == 2)
     names = ivorns(10)
     for number, ivorn in enumerate(names):
         role = "test" if number % 2 else "observation"
@@ -221,7 +199,7 @@ def test_subscribers_get_what_their_xpath_filters_select(
 
 
 def test_a_slow_subscriber_loses_nothing_and_holds_up_nobody(
-    start_gateway: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns, metric: Metric
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns, metric: Metric
 ) -> None:
     gateway = start_gateway("--ring-events", "20")
     fast = telescope(gateway.subscribers)
@@ -257,12 +235,7 @@ def far_away() -> Iterator[Callable[[int], int]]:
 
 @pytest.fixture
 def reaches_the_far_one(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    metric: Metric,
-    far_away: Callable[[int], int],
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns, metric: Metric, far_away: Callable[[int], int]
 ) -> Callable[[int], None]:
     """Return a function that sends events at 500/s, across heartbeats, near and far."""
 
@@ -299,7 +272,7 @@ def test_a_subscriber_far_away_keeps_up_for_a_minute(reaches_the_far_one: Callab
 
 
 def test_a_subscriber_that_answers_nothing_is_dropped_and_one_that_only_answers_iamalive_is_kept(
-    start_gateway: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns
 ) -> None:
     gateway = start_gateway("--iamalive", "0.5")
     alive = telescope(gateway.subscribers, acks=False)
@@ -313,11 +286,7 @@ def test_a_subscriber_that_answers_nothing_is_dropped_and_one_that_only_answers_
 
 
 def test_accounts_of_a_subscriber_say_what_it_acknowledged(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    kafka: str,
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns, kafka: str
 ) -> None:
     gateway = start_gateway("--ivorn", "ivo://accounts.test/gateway")
     good, mute = telescope(gateway.subscribers), telescope(gateway.subscribers, acks=False)
@@ -334,17 +303,13 @@ def test_accounts_of_a_subscriber_say_what_it_acknowledged(
 
 
 def test_a_gateway_gets_events_from_another_and_copies_end_there(
-    start_gateway: Start,
-    telescope: Subscribe,
-    packet: Packets,
-    ivorns: Ivorns,
-    patience: Callable[..., None],
+    start_gateway: Start, telescope: Subscribe, ivorns: Ivorns
 ) -> None:
     one = start_gateway(name="one")
     remote = f"127.0.0.1:{one.subscribers}"
     two = start_gateway("--remote", remote, "--no-accounts", name="two")
     listener = telescope(two.subscribers)
-    patience(lambda: "connected" in two.log.read_text(), what="one gateway to subscribe to the other")
+    until(lambda: "connected" in two.log.read_text(), "one gateway to subscribe to the other")
     names = ivorns(31)
     for ivorn in names:
         assert author(one).send(Submission("x", packet(ivorn))).verdict == "ack"
@@ -356,9 +321,7 @@ def test_a_gateway_gets_events_from_another_and_copies_end_there(
 
 
 @pytest.fixture
-def both_get_each_once(
-    start_gateway: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
-) -> Callable[[int], None]:
+def both_get_each_once(start_gateway: Start, telescope: Subscribe, ivorns: Ivorns) -> Callable[[int], None]:
     """Return a function that gives events to two gateways at once, and compares their output."""
 
     def run(count: int) -> None:
@@ -403,7 +366,7 @@ def test_two_gateways_cannot_share_a_state_folder(start_gateway: Start) -> None:
 
 
 def test_while_kafka_is_away_authors_wait_and_nothing_is_acknowledged_that_it_does_not_have(
-    fresh_broker: Any, gateway_on: Start, telescope: Subscribe, packet: Packets, ivorns: Ivorns
+    fresh_broker: Any, gateway_on: Start, telescope: Subscribe, ivorns: Ivorns
 ) -> None:
     gateway = gateway_on(fresh_broker.bootstrap)
     listener = telescope(gateway.subscribers)

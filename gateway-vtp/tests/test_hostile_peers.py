@@ -25,6 +25,8 @@ from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import is_transport
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -125,7 +127,6 @@ def besiege(
 def withstands(
     start_gateway: Start,
     telescope: Callable[..., Any],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
     logged: Callable[[], dict[str, list[bytes]]],
 ) -> Callable[[int, int], None]:
@@ -173,7 +174,6 @@ def test_a_peer_that_floods_is_hung_up_on_and_counted_and_others_are_served(
     door: str,
     start_gateway: Start,
     telescope: Callable[..., Any],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
     metric: Callable[..., float],
 ) -> None:
@@ -192,7 +192,7 @@ def test_a_peer_that_floods_is_hung_up_on_and_counted_and_others_are_served(
 
 
 def test_unfinished_frames_of_all_connections_have_one_budget(
-    start_gateway: Start, patience: Callable[..., None], metric: Callable[..., float]
+    start_gateway: Start, metric: Callable[..., float]
 ) -> None:
     """Each is a bit shorter than the one before, so none is above the average of those there."""
     gateway = start_gateway("--no-accounts", "--frame-timeout", "60", "--author-memory", "16")
@@ -211,17 +211,13 @@ def test_unfinished_frames_of_all_connections_have_one_budget(
                 return metric(gateway, text) >= 185
             return False
 
-        patience(cut_off, what="all but a few to be cut off")
+        until(cut_off, "all but a few to be cut off")
         assert metric(gateway, "nightwire_gateway_intake_bytes") <= 16 << 20
     assert memory(gateway, "VmHWM") - before < 48 << 20
 
 
 def test_a_subscriber_that_says_it_is_alive_and_reads_nothing_is_left(
-    start_gateway: Start,
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
-    metric: Callable[..., float],
+    start_gateway: Start, ivorns: Callable[[int], list[str]], metric: Callable[..., float]
 ) -> None:
     gateway = start_gateway("--iamalive", "0.5", "--no-accounts")
     alive = encode_frame(encode_now(Transport("iamalive", "ivo://nightwire/gateway", "ivo://test/deaf")))
@@ -239,4 +235,4 @@ def test_a_subscriber_that_says_it_is_alive_and_reads_nothing_is_left(
         padding = "<What><Description>" + "x" * 90_000 + "</Description></What>"
         for ivorn in ivorns(60):
             assert author.send(Submission(ivorn, packet(ivorn, what=padding))).verdict == "ack"
-        patience(left, what="it to be hung up on")
+        until(left, "it to be hung up on")

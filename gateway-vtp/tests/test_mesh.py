@@ -14,6 +14,8 @@ from nightwire.core.stack import free_port
 from nightwire.gateway import Author, Receipt, Submission
 from nightwire.gateway.client.bulk_author import send_bulk
 from nightwire.gateway.net.addresses import Address
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = [pytest.mark.comet, pytest.mark.kafka]
 
@@ -137,16 +139,10 @@ def check(mesh: Mesh, telescope: Callable[..., Any], documents: Sequence[bytes],
 
 
 def test_every_subscriber_of_a_ring_with_a_chord_gets_every_event_once(
-    mesh: Start,
-    telescope: Callable[..., Any],
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
-    kafka: str,
-    tmp_path: Path,
+    mesh: Start, telescope: Callable[..., Any], ivorns: Callable[[int], list[str]], kafka: str, tmp_path: Path
 ) -> None:
     started = mesh(SMALL, lambda _: kafka)
-    patience(lambda: started.connected(SMALL), what="the ring to close")
+    until(lambda: started.connected(SMALL), "the ring to close")
     check(started, telescope, [packet(ivorn) for ivorn in ivorns(54)], 60)
     assert "filter //[: not an XPath expression" in (tmp_path / "g2" / "gateway.log").read_text()
 
@@ -158,12 +154,10 @@ def test_ten_thousand_events_through_five_gateways_and_two_comets(
     fresh_broker: Any,  # before the gateways, so that it outlives them
     mesh: Start,
     telescope: Callable[..., Any],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
 ) -> None:
     """Gateways of two Kafkas, so that only VTP tells one half of the other's events."""
     first_half = ("g1", "g2", "g3")
     started = mesh(LARGE, lambda name: kafka if name in first_half else fresh_broker.bootstrap, twistd=DEBIAN)
-    patience(lambda: started.connected(LARGE), what="the ring to close")
+    until(lambda: started.connected(LARGE), "the ring to close")
     check(started, telescope, [packet(ivorn) for ivorn in ivorns(10_007)], 900)

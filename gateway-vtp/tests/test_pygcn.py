@@ -11,6 +11,8 @@ import pytest
 from nightwire.core.stack import die_with_parent
 from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = [pytest.mark.interop, pytest.mark.kafka]
 
@@ -58,25 +60,21 @@ def pygcn(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
 def test_pygcn_gets_what_it_knows_and_acknowledges_it_though_it_knows_no_greeting(
     start_gateway: Callable[..., Any],
     pygcn: Callable[[int], Path],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
     tmp_path: Path,
 ) -> None:
     gateway = start_gateway("--iamalive", "1")
     inbox, log = pygcn(gateway.subscribers), tmp_path / "pygcn.log"
-    patience(lambda: "unrecognized role: authenticate" in log.read_text(), what="pygcn to subscribe")
+    until(lambda: "unrecognized role: authenticate" in log.read_text(), "pygcn to subscribe")
     author = Author(Address("127.0.0.1", gateway.authors))
     sent = [
         packet(ivorn, version=version) for ivorn, version in zip(ivorns(6), ("2.0", "1.1") * 3, strict=True)
     ]
     for document in sent:
         assert author.send(Submission("x", document)).verdict == "ack"
-    patience(lambda: len(list(inbox.glob("*.xml"))) == 6, what="pygcn to save the events")
+    until(lambda: len(list(inbox.glob("*.xml"))) == 6, "pygcn to save the events")
     assert sorted(file.read_bytes() for file in inbox.glob("*.xml")) == sorted(sent)
-    patience(
-        lambda: log.read_text().count("sent iamalive response") >= 2, what="pygcn to say that it is alive"
-    )
+    until(lambda: log.read_text().count("sent iamalive response") >= 2, "pygcn to say that it is alive")
     assert log.read_text().count("opened socket") == 1  # it never lost the connection
     assert gateway.stop() == 0
     assert "sent 6, acked 6" in gateway.log.read_text()

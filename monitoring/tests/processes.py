@@ -2,26 +2,26 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import httpx
-import pytest
 
 from conftest import PAGES
+from tests._waiting import until
+
+LAST_LOOK = "nightwire_exporter_last_look_timestamp_seconds"
 
 
 def await_observation(port: int, after: float, timeout: float = 90.0) -> float:
     """Wait until Kafka was observed later than *after*; return when it was."""
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        for line in page(port).splitlines():
-            name, _, value = line.partition(" ")
-            if name == "nightwire_exporter_last_look_timestamp_seconds" and float(value) > after:
-                return float(value)
-        time.sleep(0.1)  # polling a page, not hoping
-    pytest.fail(f"Kafka was not observed within {timeout:g} s")
+
+    def observed() -> float:
+        rows = (line.partition(" ") for line in page(port).splitlines())
+        looks = (float(value) for name, _, value in rows if name == LAST_LOOK)
+        return next((at for at in looks if at > after), 0.0)
+
+    return until(observed, "Kafka was not observed", timeout)
 
 
 def page(port: int) -> str:
@@ -53,15 +53,9 @@ def exporting(kafka: str, port: int) -> Iterator[None]:
 
 def await_answer(port: int, query: str, timeout: float = 60.0) -> None:
     """Wait until Prometheus has data for *query*."""
-    deadline = time.monotonic() + timeout
-    while not answered(port, query):
-        assert time.monotonic() < deadline, f"no data for {query}"
-        time.sleep(0.2)  # polling a page, not hoping
+    until(lambda: answered(port, query), f"no data for {query}", timeout)
 
 
 def answered(port: int, query: str) -> bool:
-    try:
-        response = PAGES.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
-    except httpx.TransportError:
-        return False
+    response = PAGES.get(f"http://127.0.0.1:{port}/api/v1/query", params={"query": query})
     return response.status_code == httpx.codes.OK and bool(response.json()["data"]["result"])

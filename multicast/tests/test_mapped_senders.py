@@ -1,7 +1,6 @@
 """Senders of mapped channels: one that is refused, or late."""
 
 import threading
-import time
 from contextlib import closing
 from datetime import UTC, datetime
 
@@ -15,6 +14,7 @@ from nightwire.multicast.announcement import GroupInUseError
 from nightwire.multicast.group_sender import GroupSender, RateLimiter
 from nightwire.multicast.packing import Packer
 from nightwire.multicast.positions import Position
+from tests._waiting import until
 
 GROUP = "239.77.5.7:45119"
 MAPPING = ChannelMapping("alerts.sim", "one", "TRUE", "me", datetime.now(UTC), group=GROUP)
@@ -30,10 +30,7 @@ def sender_of(one: ChannelMapping) -> GroupSender:
 
 def last_sent(senders: mapped_senders.MappedSenders) -> list[dict[int, int]]:
     """Return the last offsets that the senders sent, once there are some."""
-    deadline = time.monotonic() + 10.0
-    while not (found := senders.refresh(POSITIONS)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return [one.last for one in found]
+    return [one.last for one in until(lambda: senders.refresh(POSITIONS), tick=0.01)]
 
 
 @pytest.mark.parametrize("error", [GroupInUseError("a relay at work has it"), KafkaException("it is away")])

@@ -9,7 +9,7 @@ from nightwire.core.channels import ChannelMapping
 from nightwire.multicast.planning import Demand, Settings, Traffic, demand_of, name_of, plan
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, SchemaRegistry, sim_alert_schema
 from nightwire.schemas.wire import frame
-from tests._multicast import empty
+from tests._alerts import empty
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 GROUPS = [f"239.10.0.{number}:5400" for number in range(1, 4)]

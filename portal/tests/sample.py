@@ -2,19 +2,16 @@
 
 import io
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from threading import Thread
 from typing import Any
 
 import numpy as np
 from astropy.io import fits
 from prometheus_client import CollectorRegistry, Counter
 
-from consumers.tests.conftest import filled
 from consumers.tests.returns.test_returns import body
 from nightwire.core.catalogues import CatalogueStore
 from nightwire.core.kafka import Writer, producer
@@ -34,6 +31,9 @@ from nightwire.portal.skymaps import SkymapCache
 from nightwire.schemas import SIM_ALERT_ID, Codec, records, sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, plain_server
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
+from tests._serving import running
+from tests._waiting import until
 
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(2)</script>{{7*191}}'
 """A text that means harm."""
@@ -60,7 +60,7 @@ def image_bytes(number: int = 0, *, wcs: bool = True) -> bytes:
 
 def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]:
     """Return a simulated alert, with earlier detections and forced photometry."""
-    alert = filled(sim_alert_schema())
+    alert = empty(sim_alert_schema())
     alert["diaSourceId"] = alert["diaSource"]["diaSourceId"] = number
     own = {"diaObjectId": 1000 + number, "midpointMjdTai": MJD, "ra": 10.5 + number * 1e-3, "dec": -20.25}
     own |= {"band": "r", "psfFlux": 3631.0, "psfFluxErr": 363.0, "visit": 7}
@@ -70,7 +70,7 @@ def sim_alert(number: int, *, history: int = 0, **source: Any) -> dict[str, Any]
     if history:
         schema = next(f for f in sim_alert_schema()["fields"] if f["name"] == "prvDiaForcedSources")
         items = next(one for one in schema["type"] if isinstance(one, dict))["items"]
-        faint = filled(items) | {
+        faint = empty(items) | {
             "midpointMjdTai": MJD - 30,
             "band": "g",
             "psfFlux": 10.0,
@@ -132,10 +132,7 @@ class Served:
 
     def until(self, holds: Callable[[], object], what: str) -> None:
         """Wait until something *holds*."""
-        deadline = time.monotonic() + 60
-        while not holds():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.02)  # polling a condition
+        until(holds, what, 60, tick=0.02)
 
 
 @contextmanager
@@ -153,11 +150,7 @@ def serving(
     skymaps: SkymapCache | None = None,
 ) -> Iterator[Served]:
     """Serve a Kafka within the block, to whom *access* lets in."""
-    where, stamps, port = (
-        Endpoints(bootstrap, registry, directory=directory or None),
-        StampCache(),
-        port or free_port(),
-    )
+    where, stamps = Endpoints(bootstrap, registry, directory=directory or None), StampCache()
     recent, kept = RecentAlerts(1000), Records(where, stamps, Archive(archive) if archive else None)
     follower = Follower(where, recent, stamps, 500)
     authorizer = Authorizer(access or KafkaAccess({}), public)
@@ -171,18 +164,15 @@ def serving(
         Counter("answered", "", ["path", "status"], registry=CollectorRegistry()),
         LiveStreams(),
     )
-    server = plain_server(application(portal, answered, streams), "127.0.0.1", port)
+    server = plain_server(application(portal, answered, streams), "127.0.0.1", port or free_port())
     streams.ending = lambda: server.should_exit
-    thread = Thread(target=server.run, daemon=True)
     follower.start()
-    thread.start()
     try:
-        served = Served(portal, f"http://127.0.0.1:{port}", follower)
-        served.until(lambda: server.started and follower.ready, "the portal is ready")
-        yield served
+        with running(server) as at:
+            served = Served(portal, f"http://{at}", follower)
+            served.until(lambda: follower.ready, "the portal is ready")
+            yield served
     finally:
-        server.should_exit = True
-        thread.join(30)
         follower.stop()
         kept.close()
 

@@ -23,6 +23,7 @@ from nightwire.core.tls.site import Site
 from nightwire.gateway import FrameDecoder, Transport, encode_frame, encode_transport, read_transport
 from nightwire.producer import AlertWriter, Sky, VisitLog, Visits
 from nightwire.schemas import SIM_ALERT_ID, sim_alert_schema
+from tests._waiting import until
 
 ROOT = Path(__file__).parents[2]
 NAMES = re.findall(r"^([A-Z_]+PASSWORD)=", (ROOT / ".env.example").read_text(), re.MULTILINE)
@@ -143,10 +144,7 @@ class Stack:
 
 def await_(holds: Callable[[], Any], what: str, patience: float = PATIENCE) -> None:
     """Wait until *holds*."""
-    deadline = time.monotonic() + patience
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
-        time.sleep(0.5)  # polling, not hoping
+    until(holds, what, patience, tick=0.5)
 
 
 @dataclass

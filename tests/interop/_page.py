@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from nightwire.core.runtime import clean_environment
+
 PAGE = Path(__file__).parents[2] / "docs" / "user" / "interoperability.md"
 COMMANDS = {"python": [sys.executable, "-c"], "sh": ["sh", "-euc"]}
 
@@ -33,9 +35,7 @@ def start(command: list[str], where: Mapping[str, str], folder: Path) -> str:
     """Return what *command* prints, run in *folder*, in an environment that knows of no Kafka
     but *where*.
     """
-    ours = ("KAFKA_", "NIGHTWIRE_")
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    env = clean | {"HOME": str(folder)} | where
+    env = clean_environment(os.environ) | {"HOME": str(folder)} | where
     done = subprocess.run(command, capture_output=True, cwd=folder, env=env, timeout=100)  # noqa: PLW1510
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
     return done.stdout.decode(errors="replace")

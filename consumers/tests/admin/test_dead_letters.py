@@ -17,8 +17,8 @@ from nightwire.consumers.admin.dead_letters import (
     replay_account,
     replay_headers,
 )
-from nightwire.consumers.cli.dead_letters import dead_letters
 from nightwire.core.accounting import discrepancies, read_accounts, send_to_dead_letters
+from nightwire.core.cli import main
 from nightwire.core.kafka import Writer, producer, read_to_end
 from nightwire.schemas.topics import DEAD_LETTERS
 
@@ -95,7 +95,7 @@ def test_a_dump_has_sixteen_bytes_a_line() -> None:
 @pytest.fixture
 def run(kafka: str) -> Callable[..., Result]:
     """Return a function that runs `nightwire dead-letters`."""
-    return lambda *arguments: CliRunner().invoke(dead_letters, [*arguments, "--bootstrap", kafka])
+    return lambda *arguments: CliRunner().invoke(main, ["dead-letters", *arguments, "--bootstrap", kafka])
 
 
 def buried(kafka: str, value: bytes, source: str, **how: Any) -> int:

@@ -17,7 +17,7 @@ from nightwire.consumers.admin.offsets import (
     OffsetMove,
     offset_in,
 )
-from nightwire.consumers.cli.offsets import offsets
+from nightwire.core.cli import main
 from nightwire.core.kafka import Watermarks
 
 pytestmark = pytest.mark.kafka
@@ -29,7 +29,7 @@ WAIT = 60.0
 def run(kafka: str) -> Callable[..., Result]:
     """Return a function that runs `nightwire offsets`."""
     return lambda *arguments: CliRunner().invoke(
-        offsets, [*arguments, "--bootstrap", kafka], catch_exceptions=False
+        main, ["offsets", *arguments, "--bootstrap", kafka], catch_exceptions=False
     )
 
 

@@ -51,11 +51,8 @@ def group_name() -> str:
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
-    client = consumer(bootstrap, group=group)
-    try:
+    with consumer(bootstrap, group=group) as client:
         return int(client.committed([TopicPartition(topic, 0)], timeout=60)[0].offset)
-    finally:
-        client.close()
 
 
 @pytest.fixture

@@ -129,44 +129,35 @@ def test_one_by_one_and_batches_take_turns(read: Callable[..., AlertReader]) -> 
 # Async
 
 
-def test_async_for_reads_alerts_and_batches(read: Callable[..., AlertReader]) -> None:
-    async def run() -> tuple[list[int], list[int]]:
-        async with read() as one_by_one, read() as in_batches:
-            alerts = [one async for one in one_by_one]
-            batches = [batch async for batch in in_batches.batches(size=4)]
-        return ids(alerts), [len(batch) for batch in batches]
-
-    assert asyncio.run(run()) == (list(range(10)), [4, 4, 2])
+async def test_async_for_reads_alerts_and_batches(read: Callable[..., AlertReader]) -> None:
+    async with read() as one_by_one, read() as in_batches:
+        alerts = [one async for one in one_by_one]
+        batches = [batch async for batch in in_batches.batches(size=4)]
+    assert (ids(alerts), [len(batch) for batch in batches]) == (list(range(10)), [4, 4, 2])
 
 
-def test_the_event_loop_goes_on_while_a_reader_waits(
+async def test_the_event_loop_goes_on_while_a_reader_waits(
     read: Callable[..., AlertReader], ten: str, bootstrap: str, encode: Encode, write: Write
 ) -> None:
-    async def run() -> int:
-        async with read(follow=True, start="live") as reader:
-            waiting = asyncio.ensure_future(anext(reader))
-            await asyncio.sleep(0)
-            write(bootstrap, ten, [encode(10)], partition=2)  # from the loop's own thread
-            return int((await waiting).alert["diaSourceId"])
-
-    assert asyncio.run(run()) == 10
+    async with read(follow=True, start="live") as reader:
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        write(bootstrap, ten, [encode(10)], partition=2)  # from the loop's own thread
+        assert int((await waiting).alert["diaSourceId"]) == 10
 
 
 @pytest.mark.slow
-def test_what_comes_for_somebody_who_gave_up_comes_with_the_next_call(
+async def test_what_comes_for_somebody_who_gave_up_comes_with_the_next_call(
     read: Callable[..., AlertReader], ten: str, bootstrap: str, encode: Encode, write: Write
 ) -> None:
-    async def run() -> list[int]:
-        async with read(follow=True, start="beginning") as reader:
-            seen = [await anext(reader) for _ in range(10)]
-            waiting = asyncio.ensure_future(anext(reader))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            write(bootstrap, ten, [encode(10), encode(11)], partition=0)
-            seen += [await anext(reader), (await anext(reader.batches()))[0]]
-            return ids(seen)
-
-    assert asyncio.run(run()) == list(range(12))
+    async with read(follow=True, start="beginning") as reader:
+        seen = [await anext(reader) for _ in range(10)]
+        waiting = asyncio.ensure_future(anext(reader))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        write(bootstrap, ten, [encode(10), encode(11)], partition=0)
+        seen += [await anext(reader), (await anext(reader.batches()))[0]]
+        assert ids(seen) == list(range(12))
 
 
 def test_a_condition_that_others_cannot_be_told_is_judged_all_the_same(

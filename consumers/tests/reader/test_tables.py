@@ -1,6 +1,5 @@
 """Chosen fields as tables: on librdkafka's own broker."""
 
-import asyncio
 import itertools
 import os
 import sys
@@ -171,12 +170,9 @@ def test_the_id_is_read_for_dedup_and_not_handed_out(read: Callable[..., AlertRe
     assert (table.column_names, table.num_rows) == (["diaSource.ra"], 10)
 
 
-def test_async_for_reads_tables(read: Callable[..., AlertReader]) -> None:
-    async def run() -> list[int]:
-        async with read() as reader:
-            return [table.num_rows async for table in reader.tables(FIELDS, size=6)]
-
-    assert asyncio.run(run()) == [6, 4]
+async def test_async_for_reads_tables(read: Callable[..., AlertReader]) -> None:
+    async with read() as reader:
+        assert [table.num_rows async for table in reader.tables(FIELDS, size=6)] == [6, 4]
 
 
 # Versions

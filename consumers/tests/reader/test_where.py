@@ -37,11 +37,8 @@ def offsets(reader: AlertReader) -> list[int]:
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
-    client = consumer(bootstrap, group=group)
-    try:
+    with consumer(bootstrap, group=group) as client:
         return int(client.committed([TopicPartition(topic, 0)], timeout=60)[0].offset)
-    finally:
-        client.close()
 
 
 @pytest.fixture

@@ -10,11 +10,7 @@ from nightwire.consumers.source.timespec import milliseconds, parse_since
 @pytest.mark.parametrize(
     ("text", "advice"),
     [
-        ("10", "'10' has no unit: write 10s, 10m, 10h or 10d"),
-        ("1 hour", "write a number and s, m, h or d"),
-        ("1w", "write a number and s, m, h or d"),
         ("-1h", "write a number and s, m, h or d"),
-        ("", "write a number and s, m, h or d"),
         ("0s", "longer than zero"),
         ("9999999999d", "shorter than 999999999 days"),
         ("20261121", "has no unit"),

@@ -2,7 +2,6 @@
 
 import random
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
@@ -10,6 +9,7 @@ from nightwire.core.channels import ChannelMapping, OneSchema
 from nightwire.core.channels.judging import ChannelJudges
 from nightwire.filters.language import Condition
 from nightwire.schemas import SIM_ALERT_ID, AlertDecoder, Codec, sim_alert_schema, wire
+from tests._alerts import empty
 
 CONDITIONS = (
     "TRUE",
@@ -35,30 +35,18 @@ def judges(*conditions: str) -> ChannelJudges:
 
 def values(count: int) -> list[bytes]:
     """Return random alerts, in wire format."""
-    draw, empty = random.Random(18), _empty(sim_alert_schema())
+    draw, blank = random.Random(18), empty(sim_alert_schema())
     found = []
     for number in range(1, count + 1):
         source = {
-            **empty["diaSource"], "diaSourceId": number, "diaObjectId": draw.choice([None, 5, 6]),
+            **blank["diaSource"], "diaSourceId": number, "diaObjectId": draw.choice([None, 5, 6]),
             "visit": draw.randrange(9), "psfFlux": draw.choice([None, 0.1, draw.gauss(0, 1e5)]),
             "band": draw.choice([None, "g", "r", "i"]),
             "ra": draw.uniform(0, 360), "dec": draw.uniform(-90, 90),
         }  # fmt: skip
-        alert = {**empty, "diaSourceId": number, "diaSource": source}
+        alert = {**blank, "diaSourceId": number, "diaSource": source}
         found.append(wire.frame(SIM_ALERT_ID, SIM.known.encode(alert)))
     return found
-
-
-def _empty(schema: Any) -> Any:
-    kinds = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-    return {
-        field["name"]: None
-        if isinstance(field["type"], list)
-        else _empty(field["type"])
-        if isinstance(field["type"], dict)
-        else kinds[field["type"]]
-        for field in schema["fields"]
-    }
 
 
 @pytest.mark.parametrize("chosen", [CONDITIONS[:5], CONDITIONS, *((one,) for one in CONDITIONS)])

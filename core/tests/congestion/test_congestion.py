@@ -37,21 +37,11 @@ from nightwire.schemas import (
     sim_alert_schema,
     wire,
 )
+from tests._alerts import empty
 
 HERE, THERE = ("alerts.sim", 0), ("alerts.sim", 1)
 CODEC, DECODER = Codec(sim_alert_schema()), AlertDecoder(SchemaRegistry(None))
 STAMP = b"s" * 20_000
-
-
-def empty(kind: Any) -> Any:
-    """Return null where it may be, else the emptiest value."""
-    if isinstance(kind, list):
-        return None
-    if isinstance(kind, dict) and kind["type"] == "record":
-        return {field["name"]: empty(field["type"]) for field in kind["fields"]}
-    if isinstance(kind, dict):
-        return empty(kind["type"])
-    return {"string": "", "boolean": False}.get(kind, 0)
 
 
 def alert(number: int, flux: float = 1.0) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 """A channel is announced in Kafka, and read there; what a condition carries."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,7 @@ from nightwire.schemas import (
 )
 from nightwire.schemas.topics import multicast, settings
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 
 ONE = Channel("alerts.sim", "239.1.1.1:5000", "snr > 5", "sim", False, (b"new", b"old"), 1_795_000_000_000)
 
@@ -48,22 +47,10 @@ def test_its_topic_keeps_the_last_record_of_each_group() -> None:
     assert settings("multicast.alerts.sim").config["cleanup.policy"] == "compact"
 
 
-EMPTY: dict[str, Any] = {"long": 1, "int": 1, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-
-
-def filled(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record with null where it may be, and something small elsewhere."""
-    kinds = {one["name"]: one["type"] for one in schema["fields"]}
-    return {
-        name: None if isinstance(kind, list) else filled(kind) if isinstance(kind, dict) else EMPTY[kind]
-        for name, kind in kinds.items()
-    }
-
-
 def alert(flux: float | None) -> bytes:
     """Return the message of a simulated alert."""
-    made = filled(sim_alert_schema())
-    made["diaSource"]["psfFlux"] = flux
+    made = empty(sim_alert_schema())
+    made["diaSource"] |= {"diaSourceId": 1, "psfFlux": flux}
     return frame(SIM_ALERT_ID, Codec(sim_alert_schema()).encode(made))
 
 

@@ -1,14 +1,14 @@
 """To whom a password is shown without encryption; who is taken for an archive."""
 
-import threading
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import unquote_to_bytes
 
 import httpx
 import pytest
 
 from nightwire.core.presence import ArchiveClient, SiteHttpError, whom_to_trust
+from tests._serving import answering
 
 LOGIN = ("ann", "her own password")
 
@@ -37,9 +37,6 @@ class Stranger(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(unquote_to_bytes(body))
 
-    def log_message(self, *_words: object) -> None:
-        """Say nothing."""
-
 
 @pytest.mark.parametrize(
     "path",
@@ -55,14 +52,10 @@ class Stranger(BaseHTTPRequestHandler):
 )
 def test_who_is_no_archive_is_named_as_one_that_does_not_answer(path: str) -> None:
     """So whoever asks it asks again, and takes nothing for expired."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
-        threading.Thread(target=server.serve_forever).start()
-        url = f"http://127.0.0.1:{server.server_port}/{path}"
-        with closing(ArchiveClient(url)) as archive:
-            for ask in (
-                lambda: archive.records(("alerts.sim", 0), range(9)),
-                lambda: archive.first_since(("alerts.sim", 0), 0),
-            ):
-                with pytest.raises(httpx.HTTPError, match=f"no archive answers at {url[:24]}"):
-                    ask()
-        server.shutdown()
+    with answering(Stranger) as url, closing(ArchiveClient(f"{url}/{path}")) as archive:
+        for ask in (
+            lambda: archive.records(("alerts.sim", 0), range(9)),
+            lambda: archive.first_since(("alerts.sim", 0), 0),
+        ):
+            with pytest.raises(httpx.HTTPError, match=f"no archive answers at {url}"):
+                ask()

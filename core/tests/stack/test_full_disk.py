@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from nightwire.core.kafka import DeliveryError, Writer, producer, read_to_end
+from nightwire.core.runtime import clean_environment
 from nightwire.core.runtime.disk import FULL, disk_of, full_disk
 from nightwire.core.stack.doctor import disk
 from tests._waiting import until
@@ -31,12 +32,11 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 def nightwire(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("KAFKA_", "NIGHTWIRE_"))}
     command = [sys.executable, "-m", "nightwire.core.cli", *words]
     return subprocess.run(
         command,
         cwd=folder,
-        env=env | {"COLUMNS": "300"},
+        env=clean_environment(os.environ) | {"COLUMNS": "300"},
         text=True,
         capture_output=True,
         timeout=300,

@@ -5,7 +5,6 @@ alert.
 import secrets
 import ssl
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from nightwire.core.stack.kafka.listeners import listening
 from nightwire.core.stack.kafka.public_listener import PublicListener
 from nightwire.core.tls.public import public_side
 from nightwire.core.tls.site import Site
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -173,11 +173,7 @@ def test_a_certificate_that_cannot_be_used_is_said_and_the_one_before_stays(
 
 def until_other(door: Door, before: str) -> str:
     """Wait until Kafka shows another certificate than *before*, and return it."""
-    deadline = time.monotonic() + 60
-    while (shown := door.shown()) == before:
-        assert time.monotonic() < deadline, "Kafka goes on with the old certificate"
-        time.sleep(0.1)
-    return shown
+    return until(lambda: {door.shown()} - {before}, "Kafka goes on with the old certificate").pop()
 
 
 def let_ann_write(door: Door) -> None:
@@ -197,10 +193,7 @@ def let_ann_write(door: Door) -> None:
         ResourceType.ANY, None, ResourcePatternType.ANY, "User:ann", None, AclOperation.ANY,
         AclPermissionType.ANY,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while len(door.operator.describe_acls(hers).result(60)) < len(rights):  # the broker learns of them
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: len(door.operator.describe_acls(hers).result(60)) >= len(rights))
 
 
 def read(door: Door, count: int) -> list[bytes]:

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.core.accounting import Account, lag
-from nightwire.core.runtime import FolderInUseError, StateError, find_endpoints, java, ports
+from nightwire.core.runtime import (
+    FolderInUseError,
+    StateError,
+    clean_environment,
+    find_endpoints,
+    java,
+    ports,
+)
 from nightwire.core.runtime.endpoints import NoStackError
 from nightwire.core.stack import JarError, doctor
 from nightwire.core.stack import state as stack_state
@@ -212,9 +219,7 @@ def test_a_test_stream_is_bounded_on_disk() -> None:
 
 def test_the_topics_module_runs_as_compose_runs_it(tmp_path: Path) -> None:
     """Without a Kafka it says so, once it knows which topics it would make."""
-    bare = {
-        name: value for name, value in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))
-    }
+    bare = clean_environment(os.environ)
     command = [sys.executable, "-m", "nightwire.core.stack.topics"]
     done = subprocess.run(command, cwd=tmp_path, env=bare, capture_output=True, text=True, check=False)
     assert done.returncode == 1

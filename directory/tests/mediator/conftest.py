@@ -1,10 +1,8 @@
 """A mediator that serves on a port of its own, in this process."""
 
 import ssl
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,8 @@ from nightwire.core.tls import site as tls_site
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import View
 from nightwire.directory.serve import Authorizer, Site, application
-from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, run, tls_server
+from nightwire.schemas.serving import KafkaAccess, TLSDoor, plain_server, tls_server
+from tests._serving import running
 
 
 @dataclass(frozen=True)
@@ -63,19 +62,12 @@ def served(
     else:
         server = tls_server(app, TLSDoor("127.0.0.1", port, tls.server))
         scheme, trust = "https", {"verify": ssl.create_default_context(cafile=tls.ca)}
-    thread = threading.Thread(target=run, args=([server],))
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)  # polling a server, not hoping
-    try:
-        base = f"{scheme}://127.0.0.1:{port}"
-        with httpx.Client(base_url=base, timeout=90, trust_env=False, **trust) as http:
-            yield Served(http, collected)
-    finally:
-        server.should_exit = True
-        thread.join()
-        view.close()
+    with (
+        closing(view),
+        running(server) as at,
+        httpx.Client(base_url=f"{scheme}://{at}", timeout=90, trust_env=False, **trust) as http,
+    ):
+        yield Served(http, collected)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import threading
-import time
 from base64 import b64decode
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,6 +20,7 @@ from nightwire.directory.mediator import client_pool, mediator
 from nightwire.schemas import Codec, SchemaRegistry
 from nightwire.schemas.records import ENTRY
 from nightwire.schemas.wire import frame
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -324,10 +324,7 @@ def test_a_session_that_nobody_uses_leaves_its_group(
     answer = get(here, topic, f"group={name}&max=1")
     assert members(kafka, name) == 1
     monkeypatch.setattr(client_pool, "IDLE_TIMEOUT", 0.0)
-    deadline = time.monotonic() + 60
-    while members(kafka, name):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)  # polling a group
+    until(lambda: not members(kafka, name))
     monkeypatch.undo()
     assert values(follow(here, answer)) == ["1"]
 

@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import PAGES, await_port
+from conftest import PAGES
 from nightwire.core.kafka import admin, ensure_topics, producer
 from nightwire.core.stack import free_port
 from nightwire.schemas.topics import DIRECTORY, FILTERS, settings
+from tests._serving import verb
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -28,14 +28,8 @@ def process(kafka: str, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes
     ensure_topics(kafka, [settings(DIRECTORY), settings(FILTERS)])
     port, page, log = free_port(), free_port(), tmp_path / "log"
     words = ["directory", "serve", "--bootstrap", kafka, "--port", str(port), "--metrics-port", str(page)]
-    with log.open("wb") as out:
-        child = subprocess.Popen([sys.executable, "-m", "nightwire.core.cli", *words], stdout=out, stderr=out)
-    try:
-        await_port(port, lambda: child.poll() is None, log)
+    with verb(log, *words, port=port) as child:
         yield child, f"http://127.0.0.1:{port}", f"http://127.0.0.1:{page}/metrics"
-    finally:
-        child.terminate()
-        child.wait(60)
 
 
 def memory(child: subprocess.Popen[bytes]) -> int:

@@ -12,6 +12,7 @@ from astropy.io import fits
 from nightwire.core.kafka import producer
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 
 pytestmark = pytest.mark.kafka
 
@@ -26,15 +27,6 @@ def fits_bytes(level: float) -> bytes:
 
 def alert(number: int) -> bytes:
     """Return the record of an alert with one stamp."""
-    kinds: dict[str, Any] = {"long": 0, "int": 0, "float": 0.0, "double": 0.0, "string": "", "boolean": False}
-
-    def empty(schema: Any) -> Any:
-        if isinstance(schema, list):
-            return None
-        if isinstance(schema, dict) and schema["type"] == "record":
-            return {one["name"]: empty(one["type"]) for one in schema["fields"]}
-        return empty(schema["type"]) if isinstance(schema, dict) else kinds[schema]
-
     made = empty(sim_alert_schema()) | {"cutoutScience": fits_bytes(number)}
     return frame(SIM_ALERT_ID, Codec(sim_alert_schema()).encode(made))
 

@@ -1,9 +1,8 @@
 """The directory of a sample site over HTTP, on a socket of its own, without Kafka."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from threading import Thread
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
@@ -13,6 +12,7 @@ from nightwire.core.stack import free_port
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve import Authorizer, Site, application
 from nightwire.schemas.serving import KafkaAccess, plain_server
+from tests._serving import running
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,12 @@ class Served:
 @contextmanager
 def serving(access: KafkaAccess) -> Iterator[Served]:
     """Serve the sample site within the block, to whom *access* lets in."""
-    view, port = View(), free_port()
+    view = View()
     rows = fill(view)
     answered = Counter("answered", "", ["path", "status"], registry=CollectorRegistry())
     app = application(Site(view, "local", "127.0.0.1:9092", Authorizer(access)), answered)
-    server = plain_server(app, "127.0.0.1", port)
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive()
-    try:
-        yield Served(rows, f"http://127.0.0.1:{port}/")
-    finally:
-        server.should_exit = True
-        thread.join(30)
-        view.close()
+    with closing(view), running(plain_server(app, "127.0.0.1", free_port())) as at:
+        yield Served(rows, f"http://{at}/")
 
 
 @pytest.fixture

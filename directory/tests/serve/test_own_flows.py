@@ -57,42 +57,36 @@ def test_all_of_them_leave_room_for_operators() -> None:
         check_owner(found, "bob", "new")
 
 
-def test_an_owner_takes_turns_and_nobody_waits_for_another() -> None:
-    async def changes() -> list[str]:
-        limiter, said = ChangeLimiter(lambda: 0.0), list[str]()
+async def test_an_owner_takes_turns_and_nobody_waits_for_another() -> None:
+    limiter, said = ChangeLimiter(lambda: 0.0), list[str]()
 
-        async def change(who: str, name: str) -> None:
-            async with limiter.change(who, name):
-                said.append(who)
+    async def change(who: str, name: str) -> None:
+        async with limiter.change(who, name):
+            said.append(who)
 
-        async with limiter.change("ann", "a"):
-            waiting = [asyncio.create_task(change(*one)) for one in (("ann", "b"), ("eve", "a"))]
-            await change("bob", "b")
-            assert said == ["bob"]
-        await asyncio.gather(*waiting)
-        return sorted(said)
-
-    assert asyncio.run(changes()) == ["ann", "bob", "eve"]
+    async with limiter.change("ann", "a"):
+        waiting = [asyncio.create_task(change(*one)) for one in (("ann", "b"), ("eve", "a"))]
+        await change("bob", "b")
+        assert said == ["bob"]
+    await asyncio.gather(*waiting)
+    assert sorted(said) == ["ann", "bob", "eve"]
 
 
-def test_an_owner_changes_flows_so_often() -> None:
-    async def changes() -> None:
-        now = [0.0]
-        limiter = ChangeLimiter(lambda: now[0])
+async def test_an_owner_changes_flows_so_often() -> None:
+    now = [0.0]
+    limiter = ChangeLimiter(lambda: now[0])
 
-        async def change(who: str) -> None:
-            async with limiter.change(who, "a"):
-                pass
+    async def change(who: str) -> None:
+        async with limiter.change(who, "a"):
+            pass
 
-        for _ in range(int(BURST)):
-            await change("ann")
-        with pytest.raises(RefusedError, match="ann changes flows too often"):
-            await change("ann")
-        await change("bob")
-        now[0] = 1.0
+    for _ in range(int(BURST)):
         await change("ann")
-
-    asyncio.run(changes())
+    with pytest.raises(RefusedError, match="ann changes flows too often"):
+        await change("ann")
+    await change("bob")
+    now[0] = 1.0
+    await change("ann")
 
 
 def test_other_machines_do_not_read_secret_addresses_where_nobody_has_a_password() -> None:

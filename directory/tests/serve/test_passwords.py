@@ -10,13 +10,13 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from consumers.tests.conftest import filled
 from directory.tests.serve.served import Directory
 from nightwire.core.kafka import Writer, admin, ensure_topics, environment, producer
 from nightwire.core.stack.kafka.principals import let_in
 from nightwire.schemas import SIM_ALERT_ID, Codec, sim_alert_schema
 from nightwire.schemas.topics import DIRECTORY, FILTERS, OWED, settings
 from nightwire.schemas.wire import frame
+from tests._alerts import empty
 from tests._guarded_broker import Guarded, guarded_broker, keys_of, speaking_as
 from tests._waiting import until
 
@@ -35,7 +35,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
             assert one.run("user", "add", name, "--quota", "0B", password=KEY).exit_code == 0
         with speaking_as(one.keys):
             ensure_topics(one.bootstrap, [settings(topic) for topic in TOPICS])
-            alert = filled(sim_alert_schema()) | {"diaSourceId": 7}
+            alert = empty(sim_alert_schema()) | {"diaSourceId": 7}
             writer = Writer(producer(one.bootstrap))
             for topic in KNOWN:
                 writer.write(topic, frame(SIM_ALERT_ID, Codec(sim_alert_schema()).encode(alert)))

@@ -12,6 +12,7 @@ import pytest
 
 from nightwire.core.runtime import process_started
 from nightwire.gateway.cli.serve_defaults import ALONE, BESIDE
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -19,8 +20,11 @@ Verb = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def stack(start_gateway: Callable[..., Any], kafka: str, tmp_path: Path) -> Any:
+def stack(
+    start_gateway: Callable[..., Any], kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Any:
     """Return a gateway that a stack's state file names, as `nightwire up` writes it."""
+    monkeypatch.delenv("NIGHTWIRE_STATE", raising=False)  # verbs that a test runs here set it
     gateway, me = start_gateway("--no-accounts"), os.getpid()
     endpoints = {
         "kafka": kafka,
@@ -70,7 +74,7 @@ def test_samples_are_new_ones_each_time_unless_their_numbers_are_given(
 
 
 def test_a_second_gateway_serves_a_filters_topic_beside_that_of_the_stack(
-    stack: Any, nightwire: list[str], tmp_path: Path, patience: Callable[..., None]
+    stack: Any, nightwire: list[str], tmp_path: Path
 ) -> None:
     assert not {BESIDE[name] for name in ("authors", "subscribers", "state", "ivorn")} & {*ALONE.values()}
     ports = ("--authors", "127.0.0.1:0", "--subscribers", "127.0.0.1:0")
@@ -78,7 +82,7 @@ def test_a_second_gateway_serves_a_filters_topic_beside_that_of_the_stack(
     with (tmp_path / "beside.log").open("wb") as log:
         process = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
     lines = (tmp_path / "beside.log").read_text
-    patience(lambda: process.poll() is not None or "subscribers on" in lines(), what="it to listen")
+    until(lambda: process.poll() is not None or "subscribers on" in lines(), "it to listen")
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 0, lines()
     assert (tmp_path / BESIDE["state"] / "version").exists()

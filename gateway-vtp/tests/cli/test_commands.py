@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from nightwire.core.cli import main
 from nightwire.core.stack import free_port
 from nightwire.core.tls.site import Site
 from nightwire.gateway.cli.gateway import gateway
@@ -62,6 +63,6 @@ def test_send_says_when_there_is_no_broker() -> None:
 
 
 def test_ping_says_when_there_is_no_broker() -> None:
-    done = CliRunner().invoke(gateway, ["ping", f"127.0.0.1:{free_port()}"])
+    done = CliRunner().invoke(main, ["gateway", "ping", f"127.0.0.1:{free_port()}"])
     assert done.exit_code == 1
     assert "refused" in done.output

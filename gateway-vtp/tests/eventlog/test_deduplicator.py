@@ -11,6 +11,7 @@ from nightwire.gateway.eventlog.deduplicator import Deduplicator
 from nightwire.gateway.eventlog.loop_producer import Acknowledged
 from nightwire.gateway.voevent.packet import Packet
 from nightwire.gateway.voevent.validation import author_packet
+from tests._voevents import packet
 
 LOST = DeliveryError("Kafka is away")
 
@@ -42,7 +43,7 @@ def events(log: Log) -> Deduplicator:
 
 
 @pytest.fixture
-def event(packet: Callable[[str], bytes]) -> Callable[[int], Packet]:
+def event() -> Callable[[int], Packet]:
     return lambda number: author_packet(packet(f"ivo://a.b/c#{number}"))
 
 
@@ -118,37 +119,31 @@ def test_events_wait_where_too_many_are_pending(
     assert outcomes == [error or True, True, True, True]
 
 
-def test_settled_waits_for_what_is_on_its_way(log: Log, events: Deduplicator, event: Events) -> None:
-    async def scene() -> None:
-        for number in range(3):
-            events.begin(event(number), "author", lambda _: None)
-        log.written[0][1](None)
-        settled = asyncio.ensure_future(events.settled())
-        await asyncio.sleep(0)
-        log.written[1][1](LOST)
-        await asyncio.sleep(0)
-        assert not settled.done()
-        log.written[2][1](None)
-        await settled
-
-    asyncio.run(scene())
+async def test_settled_waits_for_what_is_on_its_way(log: Log, events: Deduplicator, event: Events) -> None:
+    for number in range(3):
+        events.begin(event(number), "author", lambda _: None)
+    log.written[0][1](None)
+    settled = asyncio.ensure_future(events.settled())
+    await asyncio.sleep(0)
+    log.written[1][1](LOST)
+    await asyncio.sleep(0)
+    assert not settled.done()
+    log.written[2][1](None)
+    await settled
 
 
-def test_whoever_leaves_does_not_stop_an_event(log: Log, events: Deduplicator, event: Events) -> None:
-    async def scene() -> None:
-        failed = list[object]()
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
-        leaver = asyncio.ensure_future(events.admit(event(1), "broker"))
-        stayer = asyncio.ensure_future(events.admit(event(1), "broker"))
-        await asyncio.sleep(0)
-        leaver.cancel()
-        await asyncio.sleep(0)
-        log.written[0][1](None)
-        assert (await stayer, failed) == (False, [])
-        again = asyncio.ensure_future(events.admit(event(2), "broker"))
-        await asyncio.sleep(0)
-        log.written[1][1](LOST)
-        with pytest.raises(DeliveryError, match="away"):
-            await again
-
-    asyncio.run(scene())
+async def test_whoever_leaves_does_not_stop_an_event(log: Log, events: Deduplicator, event: Events) -> None:
+    failed = list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    leaver = asyncio.ensure_future(events.admit(event(1), "broker"))
+    stayer = asyncio.ensure_future(events.admit(event(1), "broker"))
+    await asyncio.sleep(0)
+    leaver.cancel()
+    await asyncio.sleep(0)
+    log.written[0][1](None)
+    assert (await stayer, failed) == (False, [])
+    again = asyncio.ensure_future(events.admit(event(2), "broker"))
+    await asyncio.sleep(0)
+    log.written[1][1](LOST)
+    with pytest.raises(DeliveryError, match="away"):
+        await again

@@ -15,6 +15,7 @@ from nightwire.gateway.eventlog.follower import Follower
 from nightwire.gateway.eventlog.replay import ReplayReader
 from nightwire.gateway.eventlog.ring_buffer import RingBuffer
 from nightwire.gateway.eventlog.start_offsets import StartOffsets
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -76,7 +77,7 @@ class Sink:
 
 
 def test_a_follower_catches_up_with_a_topic_that_ends_in_a_marker(
-    kafka: str, topic: str, tmp_path: Path, patience: Callable[..., None]
+    kafka: str, topic: str, tmp_path: Path
 ) -> None:
     start, end, sink = {(topic, 0): 0}, end_offsets_at(kafka, [topic]), Sink()
     follower = Follower(
@@ -90,7 +91,7 @@ def test_a_follower_catches_up_with_a_topic_that_ends_in_a_marker(
     stop = threading.Event()
     thread = threading.Thread(target=follower.run, args=(stop,))
     thread.start()
-    patience(lambda: follower.behind == 0, what="the follower to catch up")
+    until(lambda: follower.behind == 0, "the follower to catch up")
     stop.set()
     thread.join()
     assert sink.published == 0  # all of it was there before

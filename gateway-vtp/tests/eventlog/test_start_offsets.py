@@ -1,6 +1,5 @@
 """The ring buffer, its cursors, and the accounts: no event is skipped or counted twice."""
 
-import asyncio
 from collections.abc import Iterable
 from typing import Any
 
@@ -132,11 +131,8 @@ class NothingSoYoung:
         return {}
 
 
-def test_what_comes_after_the_question_is_not_left_out_where_another_asks_in_the_same_second() -> None:
-    async def scene() -> None:
-        reader: Any = NothingSoYoung()
-        replay = ReplayService(reader, GatewayMetrics(CollectorRegistry()))
-        assert await replay.since({("voevents", 0): 5}, 1_000) == {("voevents", 0): 5}
-        assert await replay.since({("voevents", 0): 9}, 1_001) == {("voevents", 0): 5}
-
-    asyncio.run(scene())
+async def test_what_comes_after_the_question_is_not_left_out_where_another_asks_in_the_same_second() -> None:
+    reader: Any = NothingSoYoung()
+    replay = ReplayService(reader, GatewayMetrics(CollectorRegistry()))
+    assert await replay.since({("voevents", 0): 5}, 1_000) == {("voevents", 0): 5}
+    assert await replay.since({("voevents", 0): 9}, 1_001) == {("voevents", 0): 5}

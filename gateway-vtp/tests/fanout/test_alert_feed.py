@@ -14,15 +14,14 @@ from nightwire.gateway import Author, Submission, author_packet, voevent_fields
 from nightwire.gateway.net.addresses import Address
 from nightwire.schemas.topics import DEAD_LETTERS, filter_topic, settings
 from tests._alert_container import container
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
 
 def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
-    start_gateway: Callable[..., Any],
-    telescope: Callable[..., Any],
-    kafka: str,
-    patience: Callable[..., None],
+    start_gateway: Callable[..., Any], telescope: Callable[..., Any], kafka: str
 ) -> None:
     topic = filter_topic("gateway-test", "bright")
     ensure_topics(kafka, [settings(topic)])
@@ -38,7 +37,7 @@ def test_alerts_that_passed_a_filter_reach_telescopes_as_voevents(
     fields = voevent_fields(packets[0])
     assert fields["event_time"] == "2025-12-31T23:59:23.000"  # UTC of an MJD in TAI
     assert (fields["ra"], fields["dec"]) == (1.5, -1.5)
-    patience(lambda: gateway.log.read_text().count("cannot be read") == 5)
+    until(lambda: gateway.log.read_text().count("cannot be read") == 5)
     buried = [one.value() for one in read_to_end(kafka, [DEAD_LETTERS])]
     assert buried.count(b"Obj\x01 no alert") == 5
     assert gateway.stop() == 0
@@ -55,9 +54,7 @@ def test_a_feed_with_a_condition_sends_what_meets_it_and_its_retraction_alone(
     start_gateway: Callable[..., Any],
     telescope: Callable[..., Any],
     kafka: str,
-    patience: Callable[..., None],
     tmp_path: Path,
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
 ) -> None:
     topic, ports = filter_topic("gateway-test", "half"), [free_port(), free_port(), free_port()]
@@ -92,11 +89,11 @@ def test_a_feed_with_a_condition_sends_what_meets_it_and_its_retraction_alone(
     assert sorted(numbers(bounded.wait_for(2))) == ["3", "6"]
     assert numbers(some.wait_for(2)) == ["3", "6"]
     assert numbers(all_of_them.wait_for(6)) == ["1", "2", "3", "4", "5", "6"]
-    patience(lambda: "cannot be read" in gateway.log.read_text())
+    until(lambda: "cannot be read" in gateway.log.read_text())
     assert gateway.stop() == 0
 
     gateway = start_gateway(*options)  # it still knows what went out
-    patience(lambda: all(map(is_open, ports)))
+    until(lambda: all(map(is_open, ports)))
     of_events, bounded, some = telescope(ports[2]), telescope(ports[0]), telescope(ports[1])
     all_of_them = telescope(gateway.subscribers)
     cited = [

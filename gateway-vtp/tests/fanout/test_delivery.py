@@ -81,34 +81,28 @@ class Scene:
     ],
     ids=["few", "many", "long", "mixed"],
 )
-def test_events_that_are_there_go_out_together_and_not_too_much_at_once(
+async def test_events_that_are_there_go_out_together_and_not_too_much_at_once(
     sizes: list[int], writes: int
 ) -> None:
-    async def scene() -> None:
-        one = Scene()
-        documents = one.publish(*sizes)
-        task = asyncio.ensure_future(one.delivery.run())
-        async with asyncio.timeout(30):
-            while len(one.writer.documents) < len(sizes):
-                await asyncio.sleep(0)
-        assert (one.writer.documents, len(one.writer.writes)) == (documents, writes)
-        assert one.peer.sent == len(sizes)
-        task.cancel()
-
-    asyncio.run(scene())
+    one = Scene()
+    documents = one.publish(*sizes)
+    task = asyncio.ensure_future(one.delivery.run())
+    async with asyncio.timeout(30):
+        while len(one.writer.documents) < len(sizes):
+            await asyncio.sleep(0)
+    assert (one.writer.documents, len(one.writer.writes)) == (documents, writes)
+    assert one.peer.sent == len(sizes)
+    task.cancel()
 
 
-def test_what_counts_as_sent_is_written_also_where_the_delivery_ends_while_it_waits() -> None:
-    async def scene() -> None:
-        one = Scene()
-        one.writer.room.clear()
-        one.publish(*[10] * (3 * MOST_FRAMES))
-        task = asyncio.ensure_future(one.delivery.run())
-        async with asyncio.timeout(30):
-            while not one.writer.writes:
-                await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        assert len(one.writer.documents) == one.peer.sent == MOST_FRAMES
-
-    asyncio.run(scene())
+async def test_what_counts_as_sent_is_written_also_where_the_delivery_ends_while_it_waits() -> None:
+    one = Scene()
+    one.writer.room.clear()
+    one.publish(*[10] * (3 * MOST_FRAMES))
+    task = asyncio.ensure_future(one.delivery.run())
+    async with asyncio.timeout(30):
+        while not one.writer.writes:
+            await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert len(one.writer.documents) == one.peer.sent == MOST_FRAMES

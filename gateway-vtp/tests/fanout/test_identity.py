@@ -1,6 +1,5 @@
 """Whose a position is: the owner behind a name."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -35,21 +34,20 @@ def test_a_certificate_counts_before_the_address(
     assert owner_of(None, certificate, host) == owner
 
 
-def test_a_key_counts_before_all(tmp_path: Path) -> None:
+async def test_a_key_counts_before_all(tmp_path: Path) -> None:
     key = Tsk.generate(user_id="ivo://test")
     (tmp_path / "secret.asc").write_text(str(key))
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys" / "test.asc").write_text(str(key.extract_certificate()))
     trust = Trust(TrustFiles(tmp_path / "keys"), timedelta(days=1))
     answer = encode_now(Transport("authenticate", "ivo://broker", "ivo://test"))
-
-    async def owner() -> str:
-        gate = SubscriberGate("ivo://broker", trust, GatewayMetrics(CollectorRegistry()))
-        assert not gate.is_open
-        gate.verify(SigningKey(tmp_path / "secret.asc", None, datetime.now(UTC)).sign(answer))
-        return owner_of(gate.signer, {"subject": SUBJECT}, "192.0.2.1")
-
-    assert asyncio.run(owner()) == f"key {key.extract_certificate().fingerprint}"
+    gate = SubscriberGate("ivo://broker", trust, GatewayMetrics(CollectorRegistry()))
+    assert not gate.is_open
+    gate.verify(SigningKey(tmp_path / "secret.asc", None, datetime.now(UTC)).sign(answer))
+    assert (
+        owner_of(gate.signer, {"subject": SUBJECT}, "192.0.2.1")
+        == f"key {key.extract_certificate().fingerprint}"
+    )
 
 
 @pytest.mark.parametrize("peer", [Peer("voevents", "ivo://a/b", "192.0.2.1"), Peer("voevents", "ivo://a/b")])

@@ -13,18 +13,18 @@ from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.tls import TLSSettings, client_context
 from nightwire.schemas.records import POSITION, VOEVENT
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
 Start = Callable[..., Any]
 Subscribe = Callable[..., Any]
-Packets = Callable[..., bytes]
 Ivorns = Callable[[int], list[str]]
-Patience = Callable[..., None]
 
 
 @pytest.fixture
-def sent(packet: Packets, ivorns: Ivorns) -> Callable[..., list[bytes]]:
+def sent(ivorns: Ivorns) -> Callable[..., list[bytes]]:
     """Return a function that sends so many events to a gateway, and returns them."""
     names = iter(ivorns(10_000))
 
@@ -43,18 +43,14 @@ def known(kafka: str) -> set[str]:
 
 
 def test_a_subscriber_that_returns_goes_on_after_its_last_ack_also_after_kill_9_and_at_another_gateway(
-    start_gateway: Start,
-    telescope: Subscribe,
-    sent: Callable[..., list[bytes]],
-    patience: Patience,
-    kafka: str,
+    start_gateway: Start, telescope: Subscribe, sent: Callable[..., list[bytes]], kafka: str
 ) -> None:
     me, other = (f"ivo://test.{os.urandom(6).hex()}/{name}" for name in ("me", "other"))
     one = start_gateway("--replay", "1h", "--no-accounts", name="one")
     first = telescope(one.subscribers, name=me)
     seen = sent(one, 3)
     first.wait_for(3)
-    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    until(lambda: me in known(kafka), "the position to be in Kafka")
     one.kill()
     one.start()
     witness = telescope(one.subscribers)
@@ -62,33 +58,29 @@ def test_a_subscriber_that_returns_goes_on_after_its_last_ack_also_after_kill_9_
     witness.wait_for(3)
     stranger = telescope(one.subscribers, name=other)
     back = telescope(one.subscribers, name=me)
-    patience(lambda: set(missed) <= set(back.events), what="what was missed")
+    until(lambda: set(missed) <= set(back.events), "what was missed")
     assert sorted(event for event in back.events if event in missed) == sorted(missed)  # each once
     asking = telescope(one.subscribers, name=other + "s", params=(("replay", "3600"),))
-    patience(lambda: {*seen, *missed} <= set(asking.events), what="what was asked for")
+    until(lambda: {*seen, *missed} <= set(asking.events), "what was asked for")
     assert stranger.events == []
     back.close()
     away = sent(one, 2)
     assert sorted(stranger.wait_for(2)) == sorted(away)
     two = start_gateway("--replay", "1h", "--no-accounts", "--ivorn", "ivo://test/two", name="two")
     there = telescope(two.subscribers, name=me)
-    patience(lambda: set(away) <= set(there.events), what="what was missed, at the other gateway")
+    until(lambda: set(away) <= set(there.events), "what was missed, at the other gateway")
     assert "returns to feed voevents" in two.log.read_text()
 
 
 def test_nobody_moves_the_position_of_another_by_taking_its_name(
-    start_gateway: Start,
-    telescope: Subscribe,
-    sent: Callable[..., list[bytes]],
-    patience: Patience,
-    kafka: str,
+    start_gateway: Start, telescope: Subscribe, sent: Callable[..., list[bytes]], kafka: str
 ) -> None:
     me = f"ivo://test.{os.urandom(6).hex()}/me"
     gateway = start_gateway("--replay", "1h", "--no-accounts")
     first = telescope(gateway.subscribers, name=me)
     sent(gateway, 2)
     first.wait_for(2)
-    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    until(lambda: me in known(kafka), "the position to be in Kafka")
     first.close()
     witness = telescope(gateway.subscribers)
     missed = sent(gateway, 2)
@@ -98,13 +90,13 @@ def test_nobody_moves_the_position_of_another_by_taking_its_name(
     impostor.wait_for(1)
     mute = telescope(gateway.subscribers, name=me, host="127.0.0.3", acks=False)
     back = telescope(gateway.subscribers, name=me)
-    patience(lambda: {*missed, *taken} <= set(back.events), what="what was missed")
+    until(lambda: {*missed, *taken} <= set(back.events), "what was missed")
     assert (set(impostor.events), mute.events) == (set(taken), [])
     for second in (mute, back):
         (told,) = (one for one in second.heard if one.role == "nak")
         assert told.result == f"somebody else has the name {me}, too; each has a position of his own"
     again = telescope(gateway.subscribers, name=me)
-    patience(lambda: "an older connection of yours" in str(again.heard), what="the second to be told")
+    until(lambda: "an older connection of yours" in str(again.heard), "the second to be told")
     assert gateway.log.read_text().count("is told: ") == 3
 
 
@@ -112,7 +104,6 @@ def test_a_position_is_its_certificates_wherever_that_comes_from(
     start_gateway: Start,
     telescope: Subscribe,
     sent: Callable[..., list[bytes]],
-    patience: Patience,
     authority: Callable[[str], Any],
     kafka: str,
 ) -> None:
@@ -127,21 +118,17 @@ def test_a_position_is_its_certificates_wherever_that_comes_from(
     first = telescope(port, name=me, tls=north)
     sent(gateway, 2)
     first.wait_for(2)
-    patience(lambda: me in known(kafka), what="the position to be in Kafka")
+    until(lambda: me in known(kafka), "the position to be in Kafka")
     first.close()
     other = telescope(port, name=me, tls=south)
     missed = sent(gateway, 2)
     other.wait_for(2)
     back = telescope(port, name=me, tls=north, host="127.0.0.2")
-    patience(lambda: set(missed) <= set(back.events), what="what was missed")
+    until(lambda: set(missed) <= set(back.events), "what was missed")
 
 
 def test_our_own_subscriber_asks_for_what_was_before(
-    start_gateway: Start,
-    sent: Callable[..., list[bytes]],
-    patience: Patience,
-    fresh_broker: Any,
-    gateway_on: Start,
+    start_gateway: Start, sent: Callable[..., list[bytes]], fresh_broker: Any, gateway_on: Start
 ) -> None:
     """A gateway on a Kafka of its own fills it from another gateway."""
     one = start_gateway("--replay", "1d", name="one")
@@ -154,16 +141,12 @@ def test_our_own_subscriber_asks_for_what_was_before(
             VOEVENT.decode(x.value() or b"")["raw"] for x in read_to_end(fresh_broker.bootstrap, ["voevents"])
         }
 
-    patience(lambda: set(before) <= arrived(), what="events of before")
+    until(lambda: set(before) <= arrived(), "events of before")
     assert two.stop() == 0
 
 
 def test_a_subscriber_so_far_away_that_its_acks_come_late_is_kept_and_loses_nothing(
-    start_gateway: Start,
-    telescope: Subscribe,
-    sent: Callable[..., list[bytes]],
-    patience: Patience,
-    metric: Any,
+    start_gateway: Start, telescope: Subscribe, sent: Callable[..., list[bytes]], metric: Any
 ) -> None:
     gateway = start_gateway("--iamalive", "0.3", "--no-accounts")
     far, near = telescope(gateway.subscribers, acks=False), telescope(gateway.subscribers)
@@ -171,11 +154,11 @@ def test_a_subscriber_so_far_away_that_its_acks_come_late_is_kept_and_loses_noth
     assert near.wait_for(60) == far.wait_for(60)
     assert sorted(far.events) == sorted(documents)
     heartbeats = lambda: sum(told.role == "iamalive" for told in far.heard)  # noqa: E731
-    patience(lambda: heartbeats() >= 3, what="heartbeats that come while 60 events are unacknowledged")
+    until(lambda: heartbeats() >= 3, "heartbeats that come while 60 events are unacknowledged")
     for document in far.events:
         far.ack(document)
     answered = 'nightwire_gateway_events_answered_total{answer="ack"}'
-    patience(lambda: metric(gateway, answered) == 120, what="late acks to count")
+    until(lambda: metric(gateway, answered) == 120, "late acks to count")
 
 
 def test_what_comet_does_not_take_goes_to_those_who_say_they_take_it(
@@ -198,7 +181,6 @@ def test_what_comet_does_not_take_goes_to_those_who_say_they_take_it(
 def test_each_feed_has_its_own_address_and_gives_what_its_table_says(
     start_gateway: Start,
     telescope: Subscribe,
-    packet: Packets,
     ivorns: Ivorns,
     tmp_path: Path,
     free_ports: Callable[[int], list[int]],
@@ -229,11 +211,9 @@ def test_each_feed_has_its_own_address_and_gives_what_its_table_says(
 def test_a_retraction_reaches_every_feed_and_handler_that_had_the_event_and_no_other(
     start_gateway: Start,
     telescope: Subscribe,
-    packet: Packets,
     ivorns: Ivorns,
     tmp_path: Path,
     free_ports: Callable[[int], list[int]],
-    patience: Patience,
 ) -> None:
     near, alerts = free_ports(2)
     table = '[feeds.{}]\nlisten = "127.0.0.1:{}"\n{}\n'
@@ -247,7 +227,7 @@ def test_a_retraction_reaches_every_feed_and_handler_that_had_the_event_and_no_o
     gateway = start_gateway(*options)
     usual, of_near, of_alerts = (telescope(port) for port in (gateway.subscribers, near, alerts))
     mine = telescope(gateway.subscribers, filters=("//Param[@name='near']",))
-    patience(lambda: "filters by" in gateway.log.read_text(), what="a subscriber's own filter")
+    until(lambda: "filters by" in gateway.log.read_text(), "a subscriber's own filter")
     there, far, gone, away, alert = ivorns(5)
     what = '<What><Param name="near" value="1"/></What>'
 
@@ -270,6 +250,6 @@ def test_a_retraction_reaches_every_feed_and_handler_that_had_the_event_and_no_o
     assert of_near.wait_for(2) == [sent[0], sent[2]]
     assert mine.wait_for(2) == [sent[0], sent[2]]
     assert of_alerts.wait_for(1) == [sent[4]]
-    patience(lambda: len(list((tmp_path / "saved").iterdir())) == 5, what="the handler")
+    until(lambda: len(list((tmp_path / "saved").iterdir())) == 5, "the handler")
     gateway.stop()
     assert [len(one.events) for one in (usual, of_near, mine, of_alerts)] == [5, 2, 2, 1]

@@ -4,7 +4,7 @@ import asyncio
 import os
 import shlex
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,8 @@ from nightwire.gateway.handlers.plugin_process import PluginRunner
 from nightwire.gateway.handlers.plugins import PluginError, installed_plugins
 from nightwire.gateway.handlers.progress import HandlerOutcome, HandlerResult
 from nightwire.gateway.handlers.settings import HandlerSpec
+from tests._voevents import packet
+from tests._waiting import until
 
 PLUGIN = """
 import os, sys, time
@@ -110,7 +112,7 @@ def test_how_a_command_ended_is_told(words: Sequence[str], outcome: HandlerOutco
 
 @pytest.mark.slow
 def test_a_command_that_takes_too_long_is_ended_with_its_children_even_if_they_do_not_listen(
-    tmp_path: Path, patience: Callable[..., None]
+    tmp_path: Path,
 ) -> None:
     pids = tmp_path / "pids"
     pids.touch()
@@ -118,21 +120,15 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children_even_if_they_d
     script = f"sh -c {shlex.quote(child)} & {child}"
     (handled,) = run(command("sh", "-c", script, timeout=1.0), event(b""))
     assert handled == HandlerResult(HandlerOutcome.LATE, "not done within 1 s, and killed")
-    patience(lambda: not any(map(alive, map(int, pids.read_text().split()))))
+    until(lambda: not any(map(alive, map(int, pids.read_text().split()))))
 
 
-def test_a_command_is_ended_when_the_gateway_has_no_more_time(
-    tmp_path: Path, patience: Callable[..., None]
-) -> None:
+async def test_a_command_is_ended_when_the_gateway_has_no_more_time(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-
-    async def stop_it_midway() -> None:
-        task = asyncio.create_task(command("sh", "-c", f"echo $$ > {pid}; exec sleep 600").run(event(b"")))
-        await asyncio.to_thread(patience, lambda: pid.exists() and pid.read_text().endswith("\n"))
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    asyncio.run(stop_it_midway())
+    task = asyncio.create_task(command("sh", "-c", f"echo $$ > {pid}; exec sleep 600").run(event(b"")))
+    await asyncio.to_thread(until, lambda: pid.exists() and pid.read_text().endswith("\n"))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
     assert not alive(int(pid.read_text()))
 
 
@@ -150,9 +146,7 @@ def plugin(timeout: float = 60.0, name: str = "note", **options: str) -> PluginR
 
 
 @pytest.mark.usefixtures("plugins")
-def test_a_plug_in_is_found_by_its_entry_point_and_gets_the_packet_parsed(
-    packet: Callable[..., bytes], tmp_path: Path
-) -> None:
+def test_a_plug_in_is_found_by_its_entry_point_and_gets_the_packet_parsed(tmp_path: Path) -> None:
     assert installed_plugins() == ["lost", "note", "print-event", "save-event"]
     notes = tmp_path / "notes"
     events = [event(packet(f"ivo://a/b#{offset}", role="prediction"), offset) for offset in range(3)]
@@ -181,9 +175,7 @@ def test_a_plug_in_that_cannot_work_says_so_at_the_start(options: dict[str, str]
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("plugins")
-def test_a_plug_in_that_fails_dies_or_hangs_is_told_of_and_gets_the_next_event(
-    packet: Callable[..., bytes], tmp_path: Path
-) -> None:
+def test_a_plug_in_that_fails_dies_or_hangs_is_told_of_and_gets_the_next_event(tmp_path: Path) -> None:
     events = [event(packet(f"ivo://a/b#{offset}"), offset) for offset in range(2)]
     first, second = run(plugin(mood="angry"), *events)
     assert first.outcome is second.outcome is HandlerOutcome.FAILED
@@ -194,9 +186,7 @@ def test_a_plug_in_that_fails_dies_or_hangs_is_told_of_and_gets_the_next_event(
     assert "ivo://a/b#1" in (tmp_path / "notes").read_text()
 
 
-def test_print_and_save_event_work_as_handlers(
-    packet: Callable[..., bytes], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_print_and_save_event_work_as_handlers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     document = packet("ivo://a/b#0")
     saving, printing = plugin(name="save-event", directory=str(tmp_path)), plugin(name="print-event")
     assert (

@@ -10,13 +10,13 @@ import pytest
 
 from nightwire.gateway import Author, Submission
 from nightwire.gateway.net.addresses import Address
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
-Packets = Callable[..., bytes]
 Ivorns = Callable[[int], list[str]]
 Start = Callable[..., Any]
-Patience = Callable[..., None]
 Metric = Callable[..., float]
 
 
@@ -37,7 +37,7 @@ def acted(folder: Path, name: str = "acted") -> list[str]:
 
 
 def test_each_event_is_acted_on_once_and_a_bad_handler_stops_no_other(
-    start_gateway: Start, packet: Packets, ivorns: Ivorns, patience: Patience, metric: Metric, tmp_path: Path
+    start_gateway: Start, ivorns: Ivorns, metric: Metric, tmp_path: Path
 ) -> None:
     good = script(
         tmp_path / "good", 'cat > "packet-$VOEVENT_OFFSET-$VOEVENT_PARTITION"; echo $VOEVENT_IVORN >> acted'
@@ -56,7 +56,7 @@ def test_each_event_is_acted_on_once_and_a_bad_handler_stops_no_other(
         return metric(gateway, sample) == count
 
     for handler, outcome in ((good, "done"), ("false", "failed"), ("save-event", "done"), (slow, "late")):
-        patience(partial(has, handler, outcome, 6), what=f"{handler} to have had six events")
+        until(partial(has, handler, outcome, 6), f"{handler} to have had six events")
     assert Counter(acted(tmp_path / "good")) == dict.fromkeys(wanted, 1)
     documents = sorted(sent[name] for name in wanted)
     assert sorted(file.read_bytes() for file in (tmp_path / "good").glob("packet-*")) == documents
@@ -69,7 +69,7 @@ def test_each_event_is_acted_on_once_and_a_bad_handler_stops_no_other(
 
 
 def test_a_handler_begins_with_what_comes_next_and_goes_on_where_it_stopped_or_was_killed(
-    start_gateway: Start, packet: Packets, ivorns: Ivorns, patience: Patience, tmp_path: Path
+    start_gateway: Start, ivorns: Ivorns, tmp_path: Path
 ) -> None:
     past, first, held, away, last = ivorns(5)
     documents = {name: packet(name, role="observation") for name in (past, first, held, away, last)}
@@ -85,20 +85,20 @@ def test_a_handler_begins_with_what_comes_next_and_goes_on_where_it_stopped_or_w
     send(other, documents[past])
     gateway = start_gateway("--cmd", act)
     send(gateway, documents[first], documents[held])
-    patience(lambda: held in acted(folder, "began") and acted(folder) == [first], what="the handler")
+    until(lambda: held in acted(folder, "began") and acted(folder) == [first], "the handler")
     gateway.kill()
     send(other, documents[away])
     assert other.stop() == 0
     (folder / "go").touch()
-    patience(lambda: held in acted(folder), what="the command that outlived its gateway")
+    until(lambda: held in acted(folder), "the command that outlived its gateway")
     gateway.start()
-    patience(lambda: acted(folder).count(held) == 2, what="what was not done, again")
-    patience(lambda: away in acted(folder), what="what came meanwhile")
+    until(lambda: acted(folder).count(held) == 2, "what was not done, again")
+    until(lambda: away in acted(folder), "what came meanwhile")
     assert gateway.stop() == 0
     done = Counter(acted(folder))
     gateway.start()
     send(gateway, documents[last])
-    patience(lambda: last in acted(folder), what="the last event")
+    until(lambda: last in acted(folder), "the last event")
     assert gateway.stop() == 0
     assert Counter(acted(folder)) == {**done, last: 1}
     assert past not in done

@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
@@ -14,6 +14,7 @@ from nightwire.gateway.ingest.author_protocol import AuthorProtocol, UnreadableD
 from nightwire.gateway.net.memory import MemoryBudget
 from nightwire.gateway.vtp.container import Container, open_container
 from nightwire.gateway.vtp.conversation import WINDOW, AnswerCallback, AnswerQueue, MessageDeadline
+from tests._voevents import container
 
 MAX_FRAME = 20_000
 
@@ -107,142 +108,115 @@ def frames(*documents: bytes) -> bytes:
     return b"".join(map(encode_frame, documents))
 
 
-def test_answers_are_in_the_order_of_the_events_and_the_first_is_told_so() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(b"a", b"b", b"c"))
-            await receiver.has(3)
-            receiver.answer(2, 1)
-            assert receiver.memory.held == 1
-            receiver.answer(0)
-            assert await answers(reader, 3) == [b"first a", b"b", b"c"]
-
-    asyncio.run(scene())
+async def test_answers_are_in_the_order_of_the_events_and_the_first_is_told_so() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(b"a", b"b", b"c"))
+        await receiver.has(3)
+        receiver.answer(2, 1)
+        assert receiver.memory.held == 1
+        receiver.answer(0)
+        assert await answers(reader, 3) == [b"first a", b"b", b"c"]
 
 
-def test_an_author_who_hangs_up_is_answered_first() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(b"a", b"b"))
-            writer.write_eof()
-            await receiver.has(2)
-            receiver.answer(1, 0)
-            assert await answers(reader) == [b"first a", b"b"]
-        assert (receiver.closed, receiver.disconnected_for) == (1, [])
-
-    asyncio.run(scene())
+async def test_an_author_who_hangs_up_is_answered_first() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(b"a", b"b"))
+        writer.write_eof()
+        await receiver.has(2)
+        receiver.answer(1, 0)
+        assert await answers(reader) == [b"first a", b"b"]
+    assert (receiver.closed, receiver.disconnected_for) == (1, [])
 
 
-def test_what_cannot_be_answered_ends_the_connection_after_what_was_before_it() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(b"a", b"b", b"c"))
-            await receiver.has(3)
-            receiver.asked[1][1](None)
-            receiver.answer(2, 0)
-            assert await answers(reader) == [b"first a"]
-
-    asyncio.run(scene())
+async def test_what_cannot_be_answered_ends_the_connection_after_what_was_before_it() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(b"a", b"b", b"c"))
+        await receiver.has(3)
+        receiver.asked[1][1](None)
+        receiver.answer(2, 0)
+        assert await answers(reader) == [b"first a"]
 
 
-def test_broken_framing_is_refused_after_the_events_before_it() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(b"a") + bytes(4) + b"what follows is not read")
-            await receiver.has(2)
-            receiver.answer(1, 0)
-            writer.write_eof()
-            assert await answers(reader) == [b"first a", b"a frame of no bytes"]
-        assert receiver.disconnected_for == ["frame"]
-
-    asyncio.run(scene())
+async def test_broken_framing_is_refused_after_the_events_before_it() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(b"a") + bytes(4) + b"what follows is not read")
+        await receiver.has(2)
+        receiver.answer(1, 0)
+        writer.write_eof()
+        assert await answers(reader) == [b"first a", b"a frame of no bytes"]
+    assert receiver.disconnected_for == ["frame"]
 
 
-def test_where_there_is_no_room_the_author_waits_and_loses_nothing() -> None:
-    async def scene() -> None:
-        receiver = Receiver(limit=100_000)
-        documents = [bytes([65 + number]) * 19_000 for number in range(20)]
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(*documents))
-            for number in range(20):
-                await receiver.has(min(20, number + 5))
-                assert len(receiver.asked) <= number + 5  # five are all that there is room for
-                receiver.answer(number)
-            found = await answers(reader, 20)
-            assert [found[0].removeprefix(b"first "), *found[1:]] == documents
-            assert receiver.memory.held == 0
-
-    asyncio.run(scene())
+async def test_where_there_is_no_room_the_author_waits_and_loses_nothing() -> None:
+    receiver = Receiver(limit=100_000)
+    documents = [bytes([65 + number]) * 19_000 for number in range(20)]
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(*documents))
+        for number in range(20):
+            await receiver.has(min(20, number + 5))
+            assert len(receiver.asked) <= number + 5  # five are all that there is room for
+            receiver.answer(number)
+        found = await answers(reader, 20)
+        assert [found[0].removeprefix(b"first "), *found[1:]] == documents
+        assert receiver.memory.held == 0
 
 
-def test_no_more_than_a_window_is_dealt_with_at_once() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(*([b"event"] * (WINDOW + 9))))
-            await receiver.has(WINDOW)
-            assert len(receiver.asked) == WINDOW
-            receiver.answer(*range(WINDOW))
-            await receiver.has(WINDOW + 9)
-            receiver.answer(*range(WINDOW, WINDOW + 9))
-            assert len(await answers(reader, WINDOW + 9)) == WINDOW + 9
-
-    asyncio.run(scene())
+async def test_no_more_than_a_window_is_dealt_with_at_once() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(*([b"event"] * (WINDOW + 9))))
+        await receiver.has(WINDOW)
+        assert len(receiver.asked) == WINDOW
+        receiver.answer(*range(WINDOW))
+        await receiver.has(WINDOW + 9)
+        receiver.answer(*range(WINDOW, WINDOW + 9))
+        assert len(await answers(reader, WINDOW + 9)) == WINDOW + 9
 
 
-def test_a_container_is_answered_in_order_and_ends_the_connection(container: Callable[..., bytes]) -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(b"before", container(b"a", b"b"), b"never read"))
-            await receiver.has(3)
-            receiver.answer(2, 0, 1)
-            assert await answers(reader) == [b"first before", b"a", b"b"]
-        assert receiver.disconnected_for == []
-
-    asyncio.run(scene())
+async def test_a_container_is_answered_in_order_and_ends_the_connection() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(b"before", container(b"a", b"b"), b"never read"))
+        await receiver.has(3)
+        receiver.answer(2, 0, 1)
+        assert await answers(reader) == [b"first before", b"a", b"b"]
+    assert receiver.disconnected_for == []
 
 
-def test_a_container_that_is_damaged_is_taken_up_to_there(container: Callable[..., bytes]) -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver) as (reader, writer):
-            writer.write(frames(container(b"a", b"b")[: 2 * 512 + 100]))
-            await receiver.has(2)
-            receiver.answer(0, 1)
-            writer.write_eof()
-            assert await answers(reader) == [
-                b"first a",
-                b"the container is damaged: a file begins with what is no header",
-            ]
-        assert receiver.disconnected_for == ["frame"]
-
-    asyncio.run(scene())
+async def test_a_container_that_is_damaged_is_taken_up_to_there() -> None:
+    receiver = Receiver()
+    async with author(receiver) as (reader, writer):
+        writer.write(frames(container(b"a", b"b")[: 2 * 512 + 100]))
+        await receiver.has(2)
+        receiver.answer(0, 1)
+        writer.write_eof()
+        assert await answers(reader) == [
+            b"first a",
+            b"the container is damaged: a file begins with what is no header",
+        ]
+    assert receiver.disconnected_for == ["frame"]
 
 
 @pytest.mark.slow
-def test_whoever_is_silent_is_left_unless_we_owe_him_an_answer() -> None:
-    async def scene() -> None:
-        receiver = Receiver()
-        async with author(receiver, timeout=0.1) as (reader, writer):
-            writer.write(frames(b"a"))
-            await receiver.has(1)
-            await receiver.expired(2)
-            assert receiver.disconnected_for == []
-            receiver.answer(0)
-            assert await answers(reader) == [b"first a"]
-            assert receiver.disconnected_for == ["silent"]
-        async with author(receiver, timeout=0.1) as (reader, writer):
-            writer.write(frames(b"half")[:6])
-            assert await answers(reader) == []
-            assert receiver.disconnected_for == ["silent", "slow"]
-        assert receiver.memory.held == 0
-
-    asyncio.run(scene())
+async def test_whoever_is_silent_is_left_unless_we_owe_him_an_answer() -> None:
+    receiver = Receiver()
+    async with author(receiver, timeout=0.1) as (reader, writer):
+        writer.write(frames(b"a"))
+        await receiver.has(1)
+        await receiver.expired(2)
+        assert receiver.disconnected_for == []
+        receiver.answer(0)
+        assert await answers(reader) == [b"first a"]
+        assert receiver.disconnected_for == ["silent"]
+    async with author(receiver, timeout=0.1) as (reader, writer):
+        writer.write(frames(b"half")[:6])
+        assert await answers(reader) == []
+        assert receiver.disconnected_for == ["silent", "slow"]
+    assert receiver.memory.held == 0
 
 
 class Quick(Receiver):
@@ -256,65 +230,52 @@ class Quick(Receiver):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [b"", bytes(4)], ids=["", "broken"])
-def test_whoever_does_not_read_the_answers_is_left(end: bytes) -> None:
-    async def scene() -> None:
-        receiver = Quick()
-        async with author(receiver, timeout=0.1) as (_, writer):
-            writer.write(frames(*[b"event"] * 10_000) + end)
-            while "slow" not in receiver.disconnected_for or not receiver.closed:
-                await asyncio.sleep(0.001)
-
-    asyncio.run(scene())
+async def test_whoever_does_not_read_the_answers_is_left(end: bytes) -> None:
+    receiver = Quick()
+    async with author(receiver, timeout=0.1) as (_, writer):
+        writer.write(frames(*[b"event"] * 10_000) + end)
+        while "slow" not in receiver.disconnected_for or not receiver.closed:
+            await asyncio.sleep(0.001)
 
 
-def test_what_containers_hold_counts_until_they_are_answered(container: Callable[..., bytes]) -> None:
-    async def scene() -> None:
-        receiver, packed = Receiver(limit=400_000), frames(gzip.compress(container(*[b"a"] * (WINDOW + 9))))
-        async with author(receiver) as (one, first), author(receiver) as (other, second):
-            first.write(packed)
-            await receiver.has(WINDOW)
-            second.write(packed)
-            assert await answers(one) == []
-            await receiver.has(2 * WINDOW)
-            receiver.answer(*range(WINDOW, 2 * WINDOW))
-            await receiver.has(2 * WINDOW + 9)
-            receiver.answer(*range(2 * WINDOW, 2 * WINDOW + 9))
-            assert len(await answers(other)) == WINDOW + 9
-        assert receiver.disconnected_for == ["memory"]
-
-    asyncio.run(scene())
+async def test_what_containers_hold_counts_until_they_are_answered() -> None:
+    receiver, packed = Receiver(limit=400_000), frames(gzip.compress(container(*[b"a"] * (WINDOW + 9))))
+    async with author(receiver) as (one, first), author(receiver) as (other, second):
+        first.write(packed)
+        await receiver.has(WINDOW)
+        second.write(packed)
+        assert await answers(one) == []
+        await receiver.has(2 * WINDOW)
+        receiver.answer(*range(WINDOW, 2 * WINDOW))
+        await receiver.has(2 * WINDOW + 9)
+        receiver.answer(*range(2 * WINDOW, 2 * WINDOW + 9))
+        assert len(await answers(other)) == WINDOW + 9
+    assert receiver.disconnected_for == ["memory"]
 
 
-def test_what_is_complete_and_waits_counts_as_well() -> None:
+async def test_what_is_complete_and_waits_counts_as_well() -> None:
     """As when Kafka is away, and many have sent a long event each."""
-
-    async def scene() -> None:
-        receiver = Receiver(limit=45_000)
-        async with AsyncExitStack() as stack:
-            peers = [await stack.enter_async_context(author(receiver)) for _ in range(6)]
-            for _, writer in peers:
-                writer.write(frames(bytes(19_000)))
-            while len(receiver.disconnected_for) < 2:
-                await asyncio.sleep(0.001)
-            assert (len(receiver.asked), receiver.memory.held) == (2, 4 * 19_000)
-            for number in range(4):
-                await receiver.has(number + 1)
-                receiver.answer(number)
-
-    asyncio.run(scene())
+    receiver = Receiver(limit=45_000)
+    async with AsyncExitStack() as stack:
+        peers = [await stack.enter_async_context(author(receiver)) for _ in range(6)]
+        for _, writer in peers:
+            writer.write(frames(bytes(19_000)))
+        while len(receiver.disconnected_for) < 2:
+            await asyncio.sleep(0.001)
+        assert (len(receiver.asked), receiver.memory.held) == (2, 4 * 19_000)
+        for number in range(4):
+            await receiver.has(number + 1)
+            receiver.answer(number)
 
 
-def test_answers_of_one_moment_are_one_write() -> None:
-    async def scene() -> None:
-        written: list[tuple[bytes, bool]] = []
-        queue = AnswerQueue(lambda frames, broken: written.append((frames, broken)))
-        replies = [queue.promise() for _ in range(4)]
-        for reply, answer in reversed(list(zip(replies, (b"a", b"b", b"c"), strict=False))):
-            reply(answer)
-        await asyncio.sleep(0)
-        assert (written, len(queue), queue.promised) == ([(frames(b"a", b"b", b"c"), False)], 1, 4)
-        partial(replies[3], None)()
-        await asyncio.sleep(0)
-        assert written[1:] == [(b"", True)]
-
-    asyncio.run(scene())
+async def test_answers_of_one_moment_are_one_write() -> None:
+    written: list[tuple[bytes, bool]] = []
+    queue = AnswerQueue(lambda frames, broken: written.append((frames, broken)))
+    replies = [queue.promise() for _ in range(4)]
+    for reply, answer in reversed(list(zip(replies, (b"a", b"b", b"c"), strict=False))):
+        reply(answer)
+    await asyncio.sleep(0)
+    assert (written, len(queue), queue.promised) == ([(frames(b"a", b"b", b"c"), False)], 1, 4)
+    partial(replies[3], None)()
+    await asyncio.sleep(0)
+    assert written[1:] == [(b"", True)]

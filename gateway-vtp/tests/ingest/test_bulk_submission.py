@@ -10,17 +10,16 @@ import pytest
 
 from nightwire.gateway import encode_frame
 from nightwire.gateway.vtp.bulk import PARAM
+from tests._voevents import container, packet
 
 pytestmark = pytest.mark.kafka
 
 
 def test_many_events_on_one_connection_and_in_containers(
     start_gateway: Callable[..., Any],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
     logged: Callable[[], dict[str, list[bytes]]],
     tmp_path: Path,
-    container: Callable[..., bytes],
 ) -> None:
     gateway = start_gateway("--author-timeout", "1")
     names = ivorns(310)

@@ -11,14 +11,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 from nightwire.core.accounting import discrepancies, read_accounts
 from nightwire.core.kafka import headers_of, read_to_end
 from tests._secure_broker import SecureBroker, environment, secure_broker
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
-Packets = Callable[..., bytes]
 Ivorns = Callable[[int], list[str]]
 Start = Callable[..., Any]
 Subscribe = Callable[..., Any]
-Patience = Callable[..., None]
 Metric = Callable[..., float]
 
 
@@ -59,8 +59,8 @@ def make(gcn: SecureBroker, topic: str) -> str:
 def notify(gcn: SecureBroker, topic: str, *packets: bytes) -> None:
     """Write as GCN does."""
     writer = Producer({"bootstrap.servers": gcn.plain, "linger.ms": 5})
-    for packet in packets:
-        writer.produce(topic, packet)
+    for one in packets:
+        writer.produce(topic, one)
     assert writer.flush(60) == 0
 
 
@@ -74,15 +74,13 @@ def test_what_gcn_sends_reaches_a_telescope_once_whatever_is_killed_meanwhile(
     stream: str,
     start_gateway: Start,
     telescope: Subscribe,
-    packet: Packets,
     ivorns: Ivorns,
     kafka: str,
-    patience: Patience,
 ) -> None:
     packets = [packet(ivorn) + b"<!-- as GCN wrote it -->\n" for ivorn in ivorns(9)]
     notify(gcn, stream, packets[0])  # before we ever came
     gateway = start_gateway(*options(gcn, stream))
-    patience(lambda: "GCN: reading 1 topics" in gateway.log.read_text(), what="GCN's topic")
+    until(lambda: "GCN: reading 1 topics" in gateway.log.read_text(), "GCN's topic")
     listener = telescope(gateway.subscribers)
     notify(gcn, stream, packets[1], b"not XML", packets[1], packets[2])
     assert sorted(listener.wait_for(2)) == packets[1:3]  # of two partitions
@@ -91,8 +89,8 @@ def test_what_gcn_sends_reaches_a_telescope_once_whatever_is_killed_meanwhile(
     notify(gcn, stream, *packets[3:5])
     notify(gcn, later, packets[5])
     gateway.start()
-    patience(lambda: "GCN: reading 2 topics" in gateway.log.read_text(), what="GCN's new topic")
-    patience(lambda: len(stored(kafka, packets)) == 5, what="what came while the gateway was away")
+    until(lambda: "GCN: reading 2 topics" in gateway.log.read_text(), "GCN's new topic")
+    until(lambda: len(stored(kafka, packets)) == 5, "what came while the gateway was away")
     listener = telescope(gateway.subscribers)
     gcn.broker.kill()
     gcn.broker.start()
@@ -119,11 +117,10 @@ def test_without_a_good_secret_the_gateway_serves_and_says_what_is_wrong(
     credentials: dict[str, str],
     stream: str,
     start_gateway: Start,
-    patience: Patience,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NIGHTWIRE_GCN_CLIENT_SECRET", "by no means this one")
     gateway = start_gateway(*options(gcn, stream))
-    patience(lambda: "GCN's Kafka: " in gateway.log.read_text(), what="a complaint")
+    until(lambda: "GCN's Kafka: " in gateway.log.read_text(), "a complaint")
     assert "by no means this one" not in gateway.log.read_text()
     assert gateway.stop() == 0

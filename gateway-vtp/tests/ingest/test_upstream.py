@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -39,15 +40,13 @@ def test_a_remote_name_that_is_no_name_ends_nothing(host: str) -> None:
 
 
 @pytest.mark.parametrize("role", ["iamalive", "authenticate", "ack"])
-def test_a_broker_that_floods_us_is_left(role: str) -> None:
+async def test_a_broker_that_floods_us_is_left(role: str) -> None:
     async def flood(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while not writer.is_closing():
-            writer.write(encode_frame(encode_now(Transport(role, "ivo://remote/broker"))))
-            await writer.drain()
+        with suppress(ConnectionError):
+            while not writer.is_closing():
+                writer.write(encode_frame(encode_now(Transport(role, "ivo://remote/broker"))))
+                await writer.drain()
 
-    async def scene() -> str:
-        server = await asyncio.start_server(flood, "127.0.0.1", 0)
-        async with server:
-            return await ends(Address(*server.sockets[0].getsockname()))
-
-    assert "nobody asked for" in asyncio.run(scene())
+    server = await asyncio.start_server(flood, "127.0.0.1", 0)
+    async with server:
+        assert "nobody asked for" in await ends(Address(*server.sockets[0].getsockname()))

@@ -14,6 +14,7 @@ from nightwire.core.tls.site import Site
 from nightwire.gateway.net.addresses import Address
 from nightwire.gateway.net.connect import connect
 from nightwire.gateway.net.tls import TLSSettings, client_context
+from tests._voevents import packet
 
 pytestmark = pytest.mark.kafka
 
@@ -21,7 +22,6 @@ pytestmark = pytest.mark.kafka
 def test_two_doors_lead_to_one_gateway(
     start_gateway: Callable[..., Any],
     telescope: Callable[..., Any],
-    packet: Callable[..., bytes],
     ivorns: Callable[[int], list[str]],
     tmp_path: Path,
 ) -> None:

@@ -23,6 +23,7 @@ from nightwire.gateway.voevent.packet import Packet, element_bytes
 from nightwire.gateway.voevent.validation import broker_packet
 from nightwire.gateway.vtp.session import encode_now
 from nightwire.gateway.vtp.transport import Transport
+from tests._voevents import packet
 
 AUTHOR = "ivo://test"  # of conftest's packets
 MONTH = timedelta(days=30)
@@ -68,9 +69,7 @@ def check(
 
 @pytest.mark.parametrize("sign_it", [signed_by, signed_as_comet_does])
 @pytest.mark.parametrize("tail", [b"", b"<!-- seen by a relay -->\n", b"<?pi ?>"])
-def test_both_layouts_are_verified(
-    sign_it: Callable[[Tsk, bytes], bytes], tail: bytes, key: Tsk, packet: Callable[..., bytes]
-) -> None:
+def test_both_layouts_are_verified(sign_it: Callable[[Tsk, bytes], bytes], tail: bytes, key: Tsk) -> None:
     document = packet("ivo://test/x#1")
     signed = sign_it(key, document) + tail
     assert Finding.GOOD in check(signed, key)
@@ -78,7 +77,7 @@ def test_both_layouts_are_verified(
     assert broker_packet(signed).hash == broker_packet(document).hash  # it makes no new event
 
 
-def test_the_documented_layout_is_written(key: Tsk, packet: Callable[..., bytes]) -> None:
+def test_the_documented_layout_is_written(key: Tsk) -> None:
     document = packet("ivo://test/x#1")
     signed = signed_by(key, document)
     assert signed.startswith(document + b"<!--\n=====BEGIN PGP SIGNATURE=====\n")
@@ -87,9 +86,7 @@ def test_the_documented_layout_is_written(key: Tsk, packet: Callable[..., bytes]
 
 
 @given(st.data())
-def test_no_changed_byte_of_what_is_signed_is_good(
-    key: Tsk, packet: Callable[..., bytes], data: st.DataObject
-) -> None:
+def test_no_changed_byte_of_what_is_signed_is_good(key: Tsk, data: st.DataObject) -> None:
     document = packet("ivo://test/x#1", what="<What><Description>two --&gt; texts</Description></What>")
     (one,) = bundled_signatures(signed_by(key, document))
     at = data.draw(st.integers(0, len(one.signed) - 1))
@@ -108,20 +105,20 @@ def test_what_is_no_signature_is_none_or_unreadable(garbage: bytes, fence: bytes
     assert set(check(document)) <= {Finding.UNREADABLE, Finding.STALE}
 
 
-def test_many_signatures_cost_no_more_than_a_few(key: Tsk, packet: Callable[..., bytes]) -> None:
+def test_many_signatures_cost_no_more_than_a_few(key: Tsk) -> None:
     document = packet("ivo://test/x#1")
     many = document + b"<!--=====BEGIN PGP SIGNATURE=====x=====END PGP SIGNATURE=====-->" * 10_000
     assert len(bundled_signatures(many)) == MAX_SIGNATURES
     assert len(bundled_signatures(document + b"<!--=====BEGIN PGP SIGNATURE=====-->" * 10_000)) == 0
 
 
-def test_a_key_that_is_not_known_proves_nothing(key: Tsk, packet: Callable[..., bytes]) -> None:
+def test_a_key_that_is_not_known_proves_nothing(key: Tsk) -> None:
     assert check(signed_by(key, packet("ivo://test/x#1"))) == [Finding.UNKNOWN_KEY]
     assert check(signed_by(key, packet("ivo://test/x#1")), make_key()) == [Finding.UNKNOWN_KEY]
     assert check(packet("ivo://test/x#1"), key) == []
 
 
-def test_an_expired_key_is_refused_even_for_what_it_signed_before(packet: Callable[..., bytes]) -> None:
+def test_an_expired_key_is_refused_even_for_what_it_signed_before() -> None:
     key = make_key(validity=timedelta(days=2))
     document = signed_by(key, packet("ivo://test/x#1"))
     now = datetime.now(UTC)
@@ -129,9 +126,7 @@ def test_an_expired_key_is_refused_even_for_what_it_signed_before(packet: Callab
     assert check(document, key, now=now + timedelta(days=3)) == [Finding.EXPIRED]
 
 
-def test_a_revoked_key_is_refused_and_its_revocation_may_stand_in_a_file_of_its_own(
-    packet: Callable[..., bytes],
-) -> None:
+def test_a_revoked_key_is_refused_and_its_revocation_may_stand_in_a_file_of_its_own() -> None:
     key, other = make_key(), make_key("ivo://other")
     document = signed_by(key, packet("ivo://test/x#1"))
     cert = key.extract_certificate()
@@ -145,9 +140,7 @@ def test_a_revoked_key_is_refused_and_its_revocation_may_stand_in_a_file_of_its_
     assert len(keyring) == 2
 
 
-def test_a_signature_that_is_too_old_or_of_the_future_is_refused(
-    key: Tsk, packet: Callable[..., bytes]
-) -> None:
+def test_a_signature_that_is_too_old_or_of_the_future_is_refused(key: Tsk) -> None:
     document = signed_by(key, packet("ivo://test/x#1"))
     now = datetime.now(UTC)
     assert check(document, key, now=now + timedelta(days=29)) == [Finding.GOOD]
@@ -257,46 +250,42 @@ def put(folder: Path, key: Tsk, name: str = "key.asc") -> None:
     (folder / name).write_text(str(key.extract_certificate()))
 
 
-def event(key: Tsk | None, packet: Callable[..., bytes]) -> Packet:
+def event(key: Tsk | None) -> Packet:
     document = packet("ivo://test/x#1")
     return broker_packet(document if key is None else signed_by(key, document))
 
 
-def test_keys_come_and_go_without_a_restart(folder: Path, key: Tsk, packet: Callable[..., bytes]) -> None:
+def test_keys_come_and_go_without_a_restart(folder: Path, key: Tsk) -> None:
     trust = Trust(TrustFiles(folder), MONTH)
-    assert trust.judge_event(event(None, packet)).finding is Finding.MISSING
-    assert trust.judge_event(event(key, packet)).finding is Finding.UNKNOWN_KEY
+    assert trust.judge_event(event(None)).finding is Finding.MISSING
+    assert trust.judge_event(event(key)).finding is Finding.UNKNOWN_KEY
     (folder / "broken.asc").write_text("half a key")
     put(folder, key)
-    assert trust.judge_event(event(key, packet)).finding is Finding.GOOD
+    assert trust.judge_event(event(key)).finding is Finding.GOOD
     (folder / "revoked.asc").write_bytes(bytes(key.extract_certificate().revoke(key.certifier())))
-    assert trust.judge_event(event(key, packet)).finding is Finding.REVOKED
+    assert trust.judge_event(event(key)).finding is Finding.REVOKED
     (folder / "revoked.asc").unlink()
     (folder / "key.asc").unlink()
-    assert trust.judge_event(event(key, packet)).finding is Finding.UNKNOWN_KEY
+    assert trust.judge_event(event(key)).finding is Finding.UNKNOWN_KEY
 
 
-def test_the_table_is_read_again_and_a_broken_one_lets_nobody_sign(
-    folder: Path, packet: Callable[..., bytes]
-) -> None:
+def test_the_table_is_read_again_and_a_broken_one_lets_nobody_sign(folder: Path) -> None:
     notary, table = make_key("a notary"), folder.parent / "policy.toml"
     put(folder, notary)
     table.write_text("")
     trust = Trust(TrustFiles(folder, table), MONTH)
-    verdict = trust.judge_event(event(notary, packet))
+    verdict = trust.judge_event(event(notary))
     assert verdict.finding is Finding.NOT_ALLOWED
     assert "a notary" in verdict.reason
     assert "for ivo://test" in verdict.reason
     grant = f"[[signer]]\nkey = '{notary.extract_certificate().fingerprint}'\nauthors = ['ivo://test']\n"
     table.write_text(grant)
-    assert trust.judge_event(event(notary, packet)).finding is Finding.GOOD
+    assert trust.judge_event(event(notary)).finding is Finding.GOOD
     table.write_text(grant + "oops")
-    assert trust.judge_event(event(notary, packet)).finding is Finding.NOT_ALLOWED
+    assert trust.judge_event(event(notary)).finding is Finding.NOT_ALLOWED
 
 
-def test_the_first_signature_of_somebody_who_may_is_enough(
-    folder: Path, key: Tsk, packet: Callable[..., bytes]
-) -> None:
+def test_the_first_signature_of_somebody_who_may_is_enough(folder: Path, key: Tsk) -> None:
     put(folder, key)
     other = make_key("ivo://other")
     put(folder, other, "other.asc")
@@ -320,9 +309,7 @@ def test_an_answer_is_taken_once_and_only_by_the_broker_that_asked(folder: Path,
     assert trust.judge_answer(mine, "ivo://us").finding is Finding.STALE
 
 
-def test_a_key_from_a_file_signs_and_one_that_cannot_says_why(
-    tmp_path: Path, packet: Callable[..., bytes]
-) -> None:
+def test_a_key_from_a_file_signs_and_one_that_cannot_says_why(tmp_path: Path) -> None:
     now, path = datetime.now(UTC), tmp_path / "secret.asc"
     key = make_key(validity=timedelta(days=1))
     path.write_text(str(key))
@@ -354,9 +341,7 @@ if GPG := shutil.which("gpg"):
         subprocess.run(["gpgconf", "--homedir", tmp_path / "gpg", "--kill", "all"], check=True)
 
     @pytest.mark.slow
-    def test_gnupg_and_we_believe_each_other(
-        home: Path, tmp_path: Path, packet: Callable[..., bytes]
-    ) -> None:
+    def test_gnupg_and_we_believe_each_other(home: Path, tmp_path: Path) -> None:
         document = packet("ivo://test/x#1")
         gpg(home, "--passphrase", "sesame", "--quick-generate-key", AUTHOR, "ed25519", "sign", "never")
         armor = gpg(home, "--passphrase", "sesame", "--armor", "--detach-sign", stdin=element_bytes(document))

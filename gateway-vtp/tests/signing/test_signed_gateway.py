@@ -18,10 +18,11 @@ from nightwire.gateway.signing.signing_key import SigningKey
 from nightwire.gateway.signing.verification import Finding, check_signature
 from nightwire.gateway.voevent.xml import parse_xml
 from nightwire.gateway.vtp.session import encode_now
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
-Packets = Callable[..., bytes]
 Ivorns = Callable[[int], list[str]]
 Start = Callable[..., Any]
 Metric = Callable[..., float]
@@ -71,7 +72,7 @@ class Broker:
 
 
 @pytest.fixture
-def unsigned(packet: Packets, ivorns: Ivorns) -> Iterator[Broker]:
+def unsigned(ivorns: Ivorns) -> Iterator[Broker]:
     broker = Broker(packet(ivorns(1)[0]))
     yield broker
     broker.close()
@@ -80,9 +81,7 @@ def unsigned(packet: Packets, ivorns: Ivorns) -> Iterator[Broker]:
 def test_only_who_signs_is_believed_and_only_who_signs_is_let_in(
     start_gateway: Start,
     telescope: Callable[..., Any],
-    packet: Packets,
     ivorns: Ivorns,
-    patience: Callable[..., None],
     metric: Metric,
     unsigned: Broker,
     key: Tsk,
@@ -105,7 +104,7 @@ def test_only_who_signs_is_believed_and_only_who_signs_is_let_in(
     listener = telescope(two.subscribers)  # of whom nothing is asked
     stranger, mute = telescope(one.subscribers, filters=("//x",)), telescope(one.subscribers)
     told = "nightwire_gateway_signatures_total"
-    patience(lambda: metric(one, told + '{finding="good",role="subscriber"}') == 1, what="two to be let in")
+    until(lambda: metric(one, told + '{finding="good",role="subscriber"}') == 1, "two to be let in")
 
     (tmp_path / "event.xml").write_bytes(packet(ivorns(1)[0]))
     plain = one.send("--json", str(tmp_path / "event.xml"))
@@ -120,11 +119,11 @@ def test_only_who_signs_is_believed_and_only_who_signs_is_let_in(
     assert document.startswith((tmp_path / "event.xml").read_bytes() + b"<!--\n=====BEGIN PGP SIGNATURE=====")
 
     for peer, reason in ((stranger, "it is not signed"), (mute, "no signed answer")):
-        patience(lambda peer=peer: [x.role for x in peer.heard] == ["nak"], what="a nak")
+        until(lambda peer=peer: [x.role for x in peer.heard] == ["nak"], "a nak")
         assert reason in (peer.heard[0].result or "")
         assert peer.events == []
 
-    patience(lambda: len(unsigned.told) == 2, what="two to answer the remote broker")
+    until(lambda: len(unsigned.told) == 2, "two to answer the remote broker")
     (proof,) = bundled_signatures(unsigned.told[0])
     known = Keyring([key.extract_certificate()])
     verdict = check_signature(proof.signed, proof.armor, known, datetime.now(UTC), timedelta(minutes=1))
@@ -137,14 +136,7 @@ def test_only_who_signs_is_believed_and_only_who_signs_is_let_in(
 
 
 def test_keys_are_taken_away_while_it_runs(
-    start_gateway: Start,
-    packet: Packets,
-    ivorns: Ivorns,
-    patience: Callable[..., None],
-    key: Tsk,
-    secret: Path,
-    keyring: Path,
-    tmp_path: Path,
+    start_gateway: Start, ivorns: Ivorns, key: Tsk, secret: Path, keyring: Path, tmp_path: Path
 ) -> None:
     gateway = start_gateway("--require-signature", "authors", "--keyring", str(keyring))
     signing = SigningKey(secret, None, datetime.now(UTC))
@@ -156,4 +148,4 @@ def test_keys_are_taken_away_while_it_runs(
 
     assert reason() == "None"
     (keyring / "revoked.asc").write_bytes(bytes(key.extract_certificate().revoke(key.certifier())))
-    patience(lambda: "which is revoked" in reason(), what="the revocation to be read")
+    until(lambda: "which is revoked" in reason(), "the revocation to be read")

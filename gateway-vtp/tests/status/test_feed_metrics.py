@@ -13,6 +13,8 @@ import pytest
 from nightwire.core.stack import free_port
 from nightwire.gateway import author_packet
 from nightwire.gateway.voevent.test_event import is_test_of
+from tests._voevents import packet
+from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
@@ -31,12 +33,7 @@ def status(gateway: Any) -> dict[str, Any]:
 
 
 def test_a_gateway_speaks_tls_to_authors_and_to_another_which_shows_what_comes(
-    start_gateway: Start,
-    certificates: tuple[Path, Path],
-    packet: Callable[..., bytes],
-    ivorns: Callable[[int], list[str]],
-    patience: Callable[..., None],
-    tmp_path: Path,
+    start_gateway: Start, certificates: tuple[Path, Path], ivorns: Callable[[int], list[str]], tmp_path: Path
 ) -> None:
     ca, ours = certificates
     author_port, subscriber_port = free_port(), free_port()
@@ -45,7 +42,7 @@ def test_a_gateway_speaks_tls_to_authors_and_to_another_which_shows_what_comes(
     mine = ("--ivorn", "ivo://seen.test/one", "--test-event", "1s")
     one = start_gateway(*by_tls, *mine, name="one", authors=author_port, subscribers=subscriber_port)
     two = start_gateway("--remote", subscribers, "--tls-ca", str(ca), "--no-accounts", name="two")
-    patience(lambda: status(two)["remotes"][0]["connected"], what="a connection by TLS")
+    until(lambda: status(two)["remotes"][0]["connected"], "a connection by TLS")
     event = tmp_path / "event.xml"
     event.write_bytes(packet(ivorns(1)[0]))
     trusting = ("--tls-ca", str(ca))
@@ -55,7 +52,7 @@ def test_a_gateway_speaks_tls_to_authors_and_to_another_which_shows_what_comes(
     assert "ivo://seen.test/one" in nightwire("gateway", "ping", subscribers, *trusting).stdout
     asked = nightwire("gateway", "test", "--to", authors, *trusting, "--ivorn", "ivo://seen.test/me")
     assert asked.stdout.startswith("ack    ivo://seen.test/me#TestEvent-")
-    patience(lambda: status(two)["remotes"][0]["events"] >= 3, what="events over TLS")
+    until(lambda: status(two)["remotes"][0]["events"] >= 3, "events over TLS")
     shown = nightwire("gateway", "status", "--page", f"127.0.0.1:{one.metrics}", "--json")
     told = json.loads(shown.stdout)
     assert told["gateway"] == "ivo://seen.test/one"

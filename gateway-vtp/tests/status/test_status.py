@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
+from nightwire.core.cli import main
 from nightwire.core.runtime import MetricsPage
-from nightwire.gateway.cli.gateway import gateway
 from nightwire.gateway.status.model import MOST_AUTHORS, StatusModel, Traffic
 from nightwire.gateway.status.page import status_page
 from nightwire.gateway.status.tables import ago
@@ -141,14 +141,16 @@ def test_the_verb_reads_the_page_of_a_gateway_and_says_so_where_there_is_none(
     pages = {"/status.json": lambda: ("application/json", json.dumps(told).encode())}
     page = MetricsPage(CollectorRegistry(), pages=pages)
     where = f"127.0.0.1:{page.start()}"
-    run = CliRunner().invoke
+    run, words = CliRunner().invoke, ["gateway", "status", "--page"]
     try:
-        assert json.loads(run(gateway, ["status", "--page", where, "--json"]).output) == told
-        said = run(gateway, ["status", "--page", f"http://{where}/metrics"], env={"COLUMNS": "200"}).output
+        assert json.loads(run(main, [*words, where, "--json"]).output) == told
+        said = run(
+            main, ["gateway", "status", "--page", f"http://{where}/metrics"], env={"COLUMNS": "200"}
+        ).output
     finally:
         page.stop()
     assert "198.51.100.7" in said
     assert "is not expected [red]" in said
-    refused = run(gateway, ["status", "--page", where])
+    refused = run(main, [*words, where])
     assert refused.exit_code == 1
     assert "no gateway tells its status there" in refused.output

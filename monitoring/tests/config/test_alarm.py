@@ -2,10 +2,9 @@
 
 import json
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
 from nightwire.monitoring.config import alertmanager_config
 from nightwire.schemas.topics import settings
+from tests._serving import answering
 from tests._waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.prometheus, pytest.mark.timeout(300)]
@@ -37,16 +37,8 @@ def webhook() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             self.send_response(200)
             self.end_headers()
 
-        def log_message(self, *said: Any) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Hook)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/night", came
-    finally:
-        server.shutdown()
-        server.server_close()
+    with answering(Hook) as url:
+        yield f"{url}/night", came
 
 
 @contextmanager

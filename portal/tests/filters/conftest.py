@@ -1,9 +1,6 @@
 """One stack for all tests of owners' pages: a Kafka with passwords, a registry, an engine."""
 
 import os
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conftest import await_port
 from directory.tests.page.browser import Browser
 from nightwire.core.kafka import Writer, ensure_topics, environment, producer
+from nightwire.core.runtime import clean_environment
 from nightwire.core.stack import free_port
 from nightwire.directory.model import View
 from nightwire.schemas.serving import KafkaAccess
@@ -22,6 +19,8 @@ from nightwire.schemas.topics import settings
 from portal.tests.sample import HOSTILE, SIM, Served, message, serving, sim_alert
 from tests._directory import directory_of
 from tests._guarded_broker import Guarded, guarded_broker, speaking_as
+from tests._serving import verb
+from tests._waiting import until
 
 ALERTS = 300
 """Alerts of the night; one in fifty is bright."""
@@ -59,10 +58,7 @@ def sign_in(http: httpx.Client, name: str, password: str, **more: str) -> httpx.
 
 def follow(browser: Browser, condition: str) -> None:
     """Wait until *condition*, in JavaScript, holds on this page or the one it leads to."""
-    deadline = time.monotonic() + 120
-    while not _holds(browser, condition):
-        assert time.monotonic() < deadline, condition
-        time.sleep(0.1)  # polling a condition
+    until(lambda: _holds(browser, condition), condition, 120)
 
 
 def _holds(browser: Browser, condition: str) -> bool:
@@ -87,18 +83,10 @@ def write_night(bootstrap: str) -> None:
 @contextmanager
 def running(folder: Path, guarded: Guarded, port: int, *words: str) -> Iterator[None]:
     """Run a verb of the operator's, which listens on *port*, within the block."""
-    known = {name: text for name, text in os.environ.items() if not name.startswith(("KAFKA_", "NIGHTWIRE_"))}
-    command = [sys.executable, "-m", "nightwire.core.cli", *words, "--bootstrap", guarded.bootstrap]
+    env = {**clean_environment(os.environ), **environment(dict(guarded.keys))}
     log = folder / f"{words[0]}.log"
-    with log.open("wb") as out:
-        env = {**known, **environment(dict(guarded.keys))}
-        child = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=folder)
-    try:
-        await_port(port, lambda: child.poll() is None, log)
+    with verb(log, *words, "--bootstrap", guarded.bootstrap, port=port, env=env, cwd=folder):
         yield
-    finally:
-        child.terminate()
-        child.wait(60)
 
 
 @pytest.fixture(scope="module")

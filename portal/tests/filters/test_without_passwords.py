@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from threading import Thread
 
 import httpx
 import pytest
@@ -22,6 +21,7 @@ from nightwire.schemas import sim_alert_schema
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 from portal.tests.filters.conftest import sign_in
 from portal.tests.sample import Served
+from tests._serving import answering
 
 
 def test_owners_say_their_name_and_are_told_that_nobody_verifies_it(served: Served) -> None:
@@ -117,18 +117,16 @@ def test_a_directory_is_shown_the_owners_token() -> None:
     """By HTTP, to the process that writes flows for their owners."""
     heard: list[str] = []
 
-    class Hears(BaseHTTPRequestHandler):
+    class Handler(BaseHTTPRequestHandler):
         def do_PUT(self) -> None:
             heard.append(self.headers["Authorization"])
             self.send_response(200)
             self.end_headers()
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hears) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        where = Endpoints("kafka:1", directory=f"http://127.0.0.1:{server.server_port}")
+    with answering(Handler) as url:
+        where = Endpoints("kafka:1", directory=url)
         owner = Owner("ann", "kafka:1", {"security.protocol": "SASL_PLAINTEXT"}, ("a.b.c", 2.0**31, "ann"))
         owner.ask(ask_directory, where, "PUT", "/flows/one")
-        server.shutdown()
     assert heard == ["Bearer a.b.c"]
 
 

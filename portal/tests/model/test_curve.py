@@ -10,12 +10,12 @@ from astropy.io.votable import parse_single_table
 from astropy.table import Table
 from pyarrow import parquet
 
-from consumers.tests.conftest import filled
 from nightwire.consumers.alert import ReceivedAlert, known_survey
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import CurvePoint, curve_of
 from nightwire.schemas import AlertDecoder, SchemaRegistry, sim_alert_schema
 from portal.tests.sample import HOSTILE, MJD, sim_alert
+from tests._alerts import empty
 
 
 def received(alert: dict, survey: str = "sim") -> ReceivedAlert:  # type: ignore[type-arg]
@@ -48,7 +48,7 @@ def test_faint_forced_photometry_is_an_upper_limit_of_three_errors() -> None:
 
 
 def test_fields_that_hold_what_they_must_not_are_passed_over() -> None:
-    alert = filled(sim_alert_schema())
+    alert = empty(sim_alert_schema())
     alert["prvDiaSources"] = [{"midpointMjdTai": "soon", "psfFlux": 1.0}, "none", None]
     alert["diaSource"] |= {"midpointMjdTai": float("nan")}
     assert curve_of([received(alert)]) == []

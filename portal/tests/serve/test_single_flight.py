@@ -9,7 +9,7 @@ from starlette.responses import Response
 from nightwire.portal.serve.single_flight import ResponseCache, SingleFlight
 
 
-def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
+async def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
     made: list[int] = []
 
     async def make() -> int:
@@ -17,18 +17,15 @@ def test_who_asks_at_the_same_time_gets_what_is_being_made() -> None:
         await asyncio.sleep(0.01)
         return len(made)
 
-    async def ask() -> list[int]:
-        flights = SingleFlight[int](1)
-        leaves = asyncio.ensure_future(flights.get("a", make))
-        await asyncio.sleep(0)
-        leaves.cancel()
-        found = await asyncio.gather(*(flights.get("a", make) for _ in range(9)))
-        return [*found, await flights.get("b", make), await flights.get("a", make)]
-
-    assert asyncio.run(ask()) == [1] * 9 + [2, 3]
+    flights = SingleFlight[int](1)
+    leaves = asyncio.ensure_future(flights.get("a", make))
+    await asyncio.sleep(0)
+    leaves.cancel()
+    found = await asyncio.gather(*(flights.get("a", make) for _ in range(9)))
+    assert [*found, await flights.get("b", make), await flights.get("a", make)] == [1] * 9 + [2, 3]
 
 
-def test_what_is_forgotten_is_made_anew_and_told_to_who_waits() -> None:
+async def test_what_is_forgotten_is_made_anew_and_told_to_who_waits() -> None:
     made: list[int] = []
 
     async def make() -> int:
@@ -37,30 +34,24 @@ def test_what_is_forgotten_is_made_anew_and_told_to_who_waits() -> None:
         await asyncio.sleep(0.01)
         return number
 
-    async def ask() -> list[int]:
-        flights = SingleFlight[int](9)
-        waiting = asyncio.ensure_future(flights.get("a", make))
-        await asyncio.sleep(0)
-        flights.forget("a")
-        return [await flights.get("a", make), await waiting]
-
-    assert asyncio.run(ask()) == [2, 1]
+    flights = SingleFlight[int](9)
+    waiting = asyncio.ensure_future(flights.get("a", make))
+    await asyncio.sleep(0)
+    flights.forget("a")
+    assert [await flights.get("a", make), await waiting] == [2, 1]
 
 
-def test_an_error_is_told_to_all_and_not_kept() -> None:
+async def test_an_error_is_told_to_all_and_not_kept() -> None:
     async def fail() -> int:
         raise ValueError
 
     async def make() -> int:
         return 7
 
-    async def ask() -> int:
-        flights = SingleFlight[int](9)
-        failed = await asyncio.gather(*(flights.get("a", fail) for _ in range(3)), return_exceptions=True)
-        assert [type(one) for one in failed] == [ValueError] * 3
-        return await flights.get("a", make)
-
-    assert asyncio.run(ask()) == 7
+    flights = SingleFlight[int](9)
+    failed = await asyncio.gather(*(flights.get("a", fail) for _ in range(3)), return_exceptions=True)
+    assert [type(one) for one in failed] == [ValueError] * 3
+    assert await flights.get("a", make) == 7
 
 
 def test_an_answer_is_made_again_when_something_has_come_in_and_packed_for_who_takes_it() -> None:

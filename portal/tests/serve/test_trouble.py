@@ -225,19 +225,14 @@ def test_a_strip_is_drawn_once(served: Served, monkeypatch: pytest.MonkeyPatch) 
     assert served.portal.records.strip((SIM, 0, 2)) is first
 
 
-def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
+async def test_other_stamps_at_the_same_offset_are_drawn_anew() -> None:
     portal, place, stamps = portal_of(RecentAlerts(9)), (SIM, 0, 2), StampCache()
     portal = replace(portal, records=Records(Endpoints("127.0.0.1:1", ""), stamps))
-
-    async def ask() -> list[bytes]:
-        found = []
-        for raw in (b"", image_bytes()):
-            stamps.add(place, {"science": raw})
-            found.append(await portal.strip(place))
-        return found
-
-    old, new = asyncio.run(ask())
-    assert old != new
+    drawn = []
+    for raw in (b"", image_bytes()):
+        stamps.add(place, {"science": raw})
+        drawn.append(await portal.strip(place))
+    assert drawn[0] != drawn[1]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from http.server import BaseHTTPRequestHandler
+from threading import Event
 
 import httpx
 import numpy as np
@@ -23,6 +23,7 @@ from nightwire.portal.skymaps.regions import SkymapError, regions
 from nightwire.schemas.serving import KafkaAccess, RefusedError
 from portal.tests.sample import HOSTILE, serving, voevent
 from portal.tests.skymaps.maps import PLACE, file_of, flat, multi_order
+from tests._serving import answering
 
 GOOD = file_of({"PROB": np.ones(12)})
 
@@ -155,20 +156,12 @@ def hosting() -> Iterator[Host]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    host = Host(f"http://127.0.0.1:{server.server_port}")
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield host
-    finally:
-        host.gate.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering(Handler) as url:
+        host = Host(url)
+        try:
+            yield host
+        finally:
+            host.gate.set()
 
 
 def said(skymaps: SkymapCache, url: str) -> tuple[int, str]:

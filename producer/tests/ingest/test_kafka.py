@@ -1,17 +1,14 @@
 """`nightwire ingest` between two real Kafkas, of which the survey's asks who is there."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from conftest import await_port
 from nightwire.core.accounting import discrepancies
 from nightwire.core.stack import free_port
 from nightwire.schemas import AlertDecoder, SchemaRegistry
@@ -31,27 +28,14 @@ from tests._waiting import until
 
 pytestmark = pytest.mark.kafka
 
+ServeRegistry = Callable[..., AbstractContextManager[str]]
+
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     """Yield the survey's Kafka."""
     with secure_broker(tmp_path_factory.mktemp("source")) as one:
         yield one
-
-
-@contextmanager
-def registry_of(kafka: str, folder: Path, port: int) -> Iterator[str]:
-    """Run a registry as a survey has one; yield its URL."""
-    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve", "--bootstrap", kafka]
-    log = folder / f"registry-{port}.log"
-    with log.open("wb") as out:
-        child = subprocess.Popen([*command, "--port", str(port)], stdout=out, stderr=out)
-    await_port(port, lambda: child.poll() is None, log)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        child.terminate()
-        child.wait(60)
 
 
 def register(url: str, folder: Path, minor: int) -> None:
@@ -61,11 +45,12 @@ def register(url: str, folder: Path, minor: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def source_registry(secure: SecureBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def source_registry(
+    secure: SecureBroker, serve_registry: ServeRegistry, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """Yield the URL of the survey's registry, which has version 99.0."""
-    folder = tmp_path_factory.mktemp("registry")
-    with registry_of(secure.plain, folder, free_port()) as url:
-        register(url, folder, 0)
+    with serve_registry(secure.plain) as url:
+        register(url, tmp_path_factory.mktemp("registry"), 0)
         yield url
 
 
@@ -218,11 +203,16 @@ def test_as_is_keeps_whole_messages(mirroring: Mirroring, survey: SurveyKafka, t
 
 
 def test_a_schema_that_appears_in_mid_night_is_fetched_and_one_that_is_known_needs_no_registry(
-    mirroring: Mirroring, survey: SurveyKafka, topic: str, secure: SecureBroker, tmp_path: Path
+    mirroring: Mirroring,
+    survey: SurveyKafka,
+    topic: str,
+    secure: SecureBroker,
+    serve_registry: ServeRegistry,
+    tmp_path: Path,
 ) -> None:
     port = free_port()
     with ExitStack() as night:
-        url = night.enter_context(registry_of(secure.plain, tmp_path, port))
+        url = night.enter_context(serve_registry(secure.plain, port))
         one = mirroring("lsst", "--source-registry", url, "--topic", topic)
         register(url, tmp_path, 0)
         running = night.enter_context(one.running())

@@ -1,15 +1,13 @@
 """`nightwire ingest`, the survey's Kafka and ours, killed in turn during a night: in = out."""
 
-import subprocess
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from conftest import await_port
 from nightwire.core.accounting import discrepancies
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import Broker, free_port
@@ -44,21 +42,15 @@ def source(tmp_path: Path) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def registry(fresh_broker: Broker, tmp_path: Path) -> Iterator[str]:
+def registry(
+    fresh_broker: Broker, serve_registry: Callable[[str], AbstractContextManager[str]], tmp_path: Path
+) -> Iterator[str]:
     """Yield our registry, which has the survey's schema; it is on the Kafka that is killed."""
-    port, log = free_port(), tmp_path / "registry.log"
     ensure_topics(fresh_broker.bootstrap, [settings("_schemas")])
-    command = [sys.executable, "-m", "nightwire.core.cli", "schema", "serve"]
-    with log.open("wb") as out:
-        words = ["--bootstrap", fresh_broker.bootstrap, "--port", str(port)]
-        child = subprocess.Popen([*command, *words], stdout=out, stderr=out)
-    await_port(port, lambda: child.poll() is None, log)
-    url = f"http://127.0.0.1:{port}"
-    with SchemaRegistry(url, cache_dir=tmp_path / "survey") as known:
-        known.register("alerts.lsst-value", lsst_schema(), schema_id=ID)
-    yield url
-    child.terminate()
-    child.wait(60)
+    with serve_registry(fresh_broker.bootstrap) as url:
+        with SchemaRegistry(url, cache_dir=tmp_path / "survey") as known:
+            known.register("alerts.lsst-value", lsst_schema(), schema_id=ID)
+        yield url
 
 
 class Night(threading.Thread):

@@ -1,9 +1,8 @@
 """A survey's schemas in two registries: copied once, under their own ids, whichever is away."""
 
 import json
-import threading
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from nightwire.producer.ingest.schemas import Schemas, source_registry
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry, UnknownSchemaError
 from producer.tests.ingest.survey_kafka import ID, ZTF_SCHEMA, lsst_schema
+from tests._serving import answering
 
 
 class Played(httpx.BaseTransport):
@@ -123,17 +123,10 @@ def test_the_password_of_a_registry_is_sent_and_never_told() -> None:
             heard.append(self.headers.get("Authorization"))
             self.send_error(418)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     env = {"NIGHTWIRE_SOURCE_REGISTRY_USER": "me", "NIGHTWIRE_SOURCE_REGISTRY_PASSWORD": "hush"}
-    with source_registry(f"http://127.0.0.1:{server.server_port}", env) as registry:
+    with answering(Handler) as url, source_registry(url, env) as registry:
         assert registry is not None
         with pytest.raises(SchemaError) as refused:
             registry.subjects()
-    server.shutdown()
-    server.server_close()
     assert heard == ["Basic bWU6aHVzaA=="]
     assert "hush" not in f"{refused.value} {registry!r}"

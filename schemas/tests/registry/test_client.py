@@ -3,11 +3,10 @@
 import gc
 import json
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from nightwire.schemas import (
     wire,
 )
 from nightwire.schemas.registry.client import IDENTITY_SECONDS
+from tests._serving import answering
 
 SCHEMA = {"type": "record", "name": "a", "fields": [{"name": "x", "type": "long"}]}
 URL = "http://registry:8081"
@@ -172,17 +172,8 @@ def served(port: int, cluster: str, schema: dict[str, Any]) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(json.dumps({"schema": json.dumps(schema)} if of_schema else identity).encode())
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
+    with answering(Handler, port):
+        yield
 
 
 Y_OR_0 = {**SCHEMA, "fields": [{"name": "y", "type": "long", "default": 0}]}

@@ -14,10 +14,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from conftest import await_port
 from nightwire.core.stack import free_port
 from nightwire.core.tls.site import Site
 from nightwire.schemas import RegistryAwayError, SchemaError, SchemaRegistry
+from tests._serving import await_port
 
 pytestmark = pytest.mark.kafka
 

@@ -3,13 +3,13 @@
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from threading import Thread
 from typing import Any
 
 import pytest
 
 from nightwire.core.runtime import free_port
 from nightwire.schemas.serving import connections, plain_server
+from tests._serving import running
 
 Connect = Callable[[], socket.socket]
 
@@ -26,20 +26,9 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
 
     server = plain_server(app, "127.0.0.1", free_port())
     server.config.limit_concurrency = 10
-    thread = Thread(target=server.run, daemon=True)
-    thread.start()
-    with ExitStack() as exits:
-        yield lambda: exits.enter_context(_connection(server.config.port))
-    server.should_exit = True
-    thread.join(30)
-
-
-def _connection(port: int) -> socket.socket:
-    while True:
-        try:
-            return socket.create_connection(("127.0.0.1", port), 10)
-        except ConnectionRefusedError:  # it starts
-            continue
+    with running(server), ExitStack() as exits:
+        at = ("127.0.0.1", server.config.port)
+        yield lambda: exits.enter_context(socket.create_connection(at, 10))
 
 
 def ask(peer: socket.socket) -> bytes:

@@ -67,8 +67,7 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compariso
     """
     tables = archive.tables(survey)
     packets, index, alerts = (Table(archive.store, survey, layout) for layout in (PACKETS, INDEX, ALERTS))
-    reader = consumer(bootstrap, enable_partition_eof=True)
-    try:
+    with consumer(bootstrap, enable_partition_eof=True) as reader:
         known = reader.list_topics(tables.topic, timeout=10).topics[tables.topic]
         ends = {  # the position of each, in all tables
             number: min(one.position((tables.topic, number)) or 0 for one in (packets, index, alerts))
@@ -85,8 +84,6 @@ def compare(bootstrap: str, archive: Archive, survey: str) -> Iterator[Compariso
                 found["index"] += _index_differences(index, alerts, number, wanted)
             found["waiting"] = sum(1 for _ in _records(reader, (tables.topic, number), range(end, high)))
             yield Comparison(number, low, end - 1, **found)
-    finally:
-        reader.close()
 
 
 def _batches(whole: range, size: int) -> Iterator[range]:

@@ -16,6 +16,7 @@ from nightwire.core.cli import (
     completion,
     duration_option,
     parse_duration,
+    reached,
     service_of,
     service_options,
     with_options,
@@ -226,10 +227,8 @@ def check(url: str | None, bootstrap: str | None) -> None:
     from nightwire.archive import Archive
     from nightwire.archive.check import compare
     from nightwire.core.cli import Column, Listing, show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    kafka = enter(find_endpoints(bootstrap).kafka)
+    kafka = reached(bootstrap).kafka
     with Archive(_store(url).url) as found:
         rows = [(survey, one) for survey in found.surveys for one in compare(kafka, found, survey)]
     titles = ("survey", *(vars(rows[0][1]) if rows else ()))

@@ -4,7 +4,7 @@ from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightwire.consumers.source.multicast.in_order import AWAY, STRAYS, InOrder
+from nightwire.consumers.source.multicast.reorder_buffer import AWAY, UNCOVERED, ReorderBuffer
 from nightwire.core.channels.coverage import WrittenRanges
 
 PATIENCE = 0.5
@@ -15,7 +15,7 @@ def record(offset: int) -> Message:
     return Message(topic="alerts.sim", partition=0, offset=offset, value=b"alert")
 
 
-def handed(one: InOrder) -> list[int]:
+def handed(one: ReorderBuffer) -> list[int]:
     """Return the offsets that are handed out now."""
     return [message.offset() or 0 for messages, _ in one.ready() for message in messages]
 
@@ -38,7 +38,7 @@ def test_each_record_of_the_channel_comes_once_in_order(
             ranges = known[writer].take_unreported(1)
             said += [(one, offset if passes and one is ranges[-1] else None) for one in ranges]
     came = data.draw(st.permutations(said))[: data.draw(st.integers(0, len(said)))]
-    one, found, now = InOrder(0, PATIENCE), list[int](), 0.0
+    one, found, now = ReorderBuffer(0, PATIENCE), list[int](), 0.0
     for ranges_, offset_ in [*came, *came[:3]]:
         one.add_known(ranges_, [] if offset_ is None else [record(offset_)], now)
         found += handed(one)
@@ -50,18 +50,19 @@ def test_each_record_of_the_channel_comes_once_in_order(
     assert found == [at for at, (_, passes) in enumerate(log) if passes]
 
 
-def test_a_channel_that_was_left_for_strangers_is_heard_again_later() -> None:
-    one = InOrder(0, PATIENCE)
+def test_a_channel_that_was_left_for_strangers_is_received_again_later() -> None:
+    one = ReorderBuffer(0, PATIENCE)
     one.add_known(range(5), [record(4)], 0.0)
     assert handed(one) == [4]
     assert one.connects(0.0)
-    assert [one.strays(0.1 * number) for number in range(STRAYS)] == [False] * (STRAYS - 1) + [True]
-    now = 0.1 * (STRAYS - 1) + AWAY
+    verdicts = [one.note_uncovered(0.1 * number) for number in range(UNCOVERED)]
+    assert verdicts == [False] * (UNCOVERED - 1) + [True]
+    now = 0.1 * (UNCOVERED - 1) + AWAY
     one.confirm(now)
     assert not one.connects(now - 0.1)
     assert one.connects(now)
 
 
 def test_strangers_who_write_seldom_are_borne() -> None:
-    one = InOrder(0, PATIENCE)
-    assert not any(one.strays(float(number)) for number in range(10 * STRAYS))
+    one = ReorderBuffer(0, PATIENCE)
+    assert not any(one.note_uncovered(float(number)) for number in range(10 * UNCOVERED))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from nightwire.consumers.source.multicast.group_choice import GroupChoice
-from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.listener import Listener
+from nightwire.consumers.source.multicast.reorder_buffer import ReorderBuffer
 from nightwire.core.channels import ChannelMapping, channel_of
 from nightwire.core.datagrams import HEARTBEAT, Beat, Datagram, encode, encode_beats
 
@@ -50,7 +50,7 @@ def listening(to: ChannelMapping) -> tuple[Listener, Chosen]:
     """Return a listener that has joined the group of *to*, with one partition at offset 0."""
     choice = Chosen(to)
     listener = Deaf(None, "127.0.0.1:1", [TOPIC], choice)
-    listener.partitions[TOPIC, 0] = InOrder(0)
+    listener.partitions[TOPIC, 0] = ReorderBuffer(0)
     listener._follow_choice()
     return listener, choice
 

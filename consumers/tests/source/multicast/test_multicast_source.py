@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Message, TopicPartition
 
-from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.multicast_source import MulticastSource
+from nightwire.consumers.source.multicast.reorder_buffer import BufferedRange, ReorderBuffer
 from nightwire.consumers.source.multicast.repair import Repairs
 from nightwire.consumers.source.plan import Plan
 from nightwire.core.datagrams import Datagram
@@ -88,20 +88,20 @@ def test_while_kafka_is_away_a_gap_holds_up_nobody_and_is_left_to_the_topic_soon
     one._consumer.assign([TopicPartition(*place, 0) for place in places])
     for place in places:
         one._next[place] = 0
-        one._listener.partitions[place] = InOrder(0)
+        one._listener.partitions[place] = ReorderBuffer(0)
         one._by_lan.add(place)
     lost, whole = (one._listener.partitions[place] for place in places)
     for number in range(10_000):
-        for heard, offset in ((lost, number + 1), (whole, number)):  # the first one's first is lost
-            heard.admit(Datagram(0, 1, 0, 1, offset, offset - 1, 0, 0, 1, b""), offset, time.monotonic())
-            heard.hold(offset, Held(offset - 1, offset, [record(heard is whole, offset)], 1))
+        for buffer, offset in ((lost, number + 1), (whole, number)):  # the first one's first is lost
+            buffer.admit(Datagram(0, 1, 0, 1, offset, offset - 1, 0, 0, 1, b""), offset, time.monotonic())
+            buffer.insert(offset, BufferedRange(offset - 1, offset, [record(buffer is whole, offset)], 1))
         one._settle()
         if places[0] not in one._by_lan:
             break
         time.sleep(0.001)
     assert places[0] not in one._by_lan
     assert places[1] in one._by_lan
-    assert len(one._backlog) == number + 1  # what was heard of the other one was handed out meanwhile
+    assert len(one._backlog) == number + 1  # what was received of the other one was handed out meanwhile
     one._repairs.close()
 
 

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from nightwire.core.accounting import Account, send_message_to_dead_letters
 from nightwire.core.channels import ChannelCopies, OneSchema
-from nightwire.core.kafka import Writer, cluster_id, consumer, enter, producer
+from nightwire.core.kafka import Writer, cluster_id, consumer, enter, error_text, producer
 from nightwire.core.runtime import Stop, now_ms, tune_garbage_collector
 from nightwire.gateway.eventlog.accounts import AccountWriter, RejectionCounter
 from nightwire.gateway.eventlog.decoder import CitedEvents, EventDecoder
@@ -357,7 +357,7 @@ class Gateway:
                     find_start_offsets, settings.log, with_accounts=settings.gcn is not None
                 )
             except KafkaException as error:
-                log.warning("waiting for Kafka: %s", error.args[0].str())
+                log.warning("waiting for Kafka: %s", error_text(error))
                 await asyncio.sleep(1.0)
         return None
 

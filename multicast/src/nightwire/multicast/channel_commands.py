@@ -12,6 +12,7 @@ from nightwire.core.cli import (
     completion,
     duration_option,
     json_option,
+    reached,
     registry_option,
     wide_option,
     with_options,
@@ -57,14 +58,12 @@ def add(topic: str, name: str, condition: str, group: str | None, bootstrap: str
     A channel of the same NAME gets the new condition, or goes to the new group: nothing is lost or
     comes twice.
     """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.channel_admin import make_channel
 
     if not group and (more["full"] or more["priority"]):
         raise click.UsageError("--full and --priority are about a --group")
     carried = {"group": group, **more} if group else {}
-    make_channel(enter(find_endpoints(bootstrap).kafka), topic, name, condition, **carried)
+    make_channel(reached(bootstrap).kafka, topic, name, condition, **carried)
 
 
 @channel.command("list")
@@ -74,12 +73,10 @@ def add(topic: str, name: str, condition: str, group: str | None, bootstrap: str
 @json_option
 def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """Show the channels that there are, of TOPIC or of all, and which are refused."""
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.channel_admin import channel_table
 
     shown = ("topic", "name", "derived", "group", "made_by", "automatic", "condition", "refused")
-    table = channel_table(enter(find_endpoints(bootstrap).kafka))
+    table = channel_table(reached(bootstrap).kafka)
     rows = [{name: getattr(one.mapping, name, None) for name in shown} for one in table.of(topic)]
     for key, why in table.refusals(topic).items():
         of_topic, _, name = key.rpartition("/")
@@ -93,11 +90,9 @@ def list_(topic: str | None, wide: bool, bootstrap: str | None, as_json: bool) -
 @bootstrap_option
 def remove(topic: str, name: str, bootstrap: str | None) -> None:
     """Take a channel out; whoever reads it goes on with the topic."""
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.channel_admin import remove_channel
 
-    remove_channel(enter(find_endpoints(bootstrap).kafka), topic, name)
+    remove_channel(reached(bootstrap).kafka, topic, name)
 
 
 planning = (
@@ -165,17 +160,15 @@ def _planner(
     from datetime import timedelta
 
     from nightwire.core.datagrams import parse_groups
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.planning import Planner, Sample, Settings
     from nightwire.schemas import SchemaRegistry
 
     if not (groups or asked["derived"]):
         raise click.UsageError("channels need something to carry them: --groups, --derived, or both")
-    found = find_endpoints(bootstrap, registry)
+    found = reached(bootstrap, registry)
     settings = Settings(parse_groups(groups) if groups else (), age=timedelta(seconds=age), **asked)
     registry_ = SchemaRegistry(found.schema_registry)
-    return Planner(enter(found.kafka), topic, registry_, settings, Sample(count, over))
+    return Planner(found.kafka, topic, registry_, settings, Sample(count, over))
 
 
 def _show(rows: Sequence[Mapping[str, Any]], titles: Sequence[str], wide: bool, as_json: bool) -> None:

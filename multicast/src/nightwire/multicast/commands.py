@@ -12,6 +12,7 @@ from nightwire.core.cli import (
     duration_option,
     json_option,
     metrics_port_option,
+    reached,
     registry_option,
     wide_option,
 )
@@ -133,11 +134,9 @@ def status(topic: str, wide: bool, bootstrap: str | None, as_json: bool) -> None
       nightwire relay status --topic alerts.lsst --json
     """
     from nightwire.core.cli import Column, Listing, show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.status import progress_of
 
-    rows = progress_of(enter(find_endpoints(bootstrap).kafka), topic)
+    rows = progress_of(reached(bootstrap).kafka, topic)
     if as_json:
         click.echo(json.dumps([vars(row) for row in rows], indent=2))
     elif rows:
@@ -167,11 +166,9 @@ def listen(
       nightwire relay listen --topic alerts.lsst --group 239.10.0.1:5400 --interface eth0
     """
     from nightwire.core.datagrams import parse_group
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.multicast.group_monitor import monitor, summary
 
-    kafka, address = enter(find_endpoints(bootstrap).kafka), parse_group(group, interface)
+    kafka, address = reached(bootstrap).kafka, parse_group(group, interface)
     for second in monitor(address, kafka, topic, options["for"]):
         click.echo(json.dumps(second) if as_json else summary(second))
 

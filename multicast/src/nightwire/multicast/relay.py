@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, write_account
 from nightwire.core.datagrams import HEARTBEAT_INTERVAL, Entry
-from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, watermarks
+from nightwire.core.kafka import TRANSIENT_ERRORS, DeliveryError, Writer, error_text, watermarks
 from nightwire.core.runtime import Stop, now_ms
 from nightwire.multicast.group_sender import NEVER, GroupSender, RateLimiter
 from nightwire.multicast.positions import EPOCHS, Position, first_epoch, resume
@@ -276,7 +276,7 @@ class Relay:
             else:
                 self._consumer.commit(offsets=places)
         except KafkaException as error:
-            log.warning("position not committed: %s", error.args[0].str())
+            log.warning("position not committed: %s", error_text(error))
 
     def _known(self, number: int) -> Position:
         """Return the position to commit for a partition.

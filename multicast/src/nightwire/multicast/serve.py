@@ -201,15 +201,12 @@ def _relay(options: RelaySettings, kafka: str) -> Iterator[tuple[Relay, RateLimi
 
 
 def _check_topic(kafka: str, topic: str) -> None:
-    client = consumer(kafka)
-    try:
+    with consumer(kafka) as client:
         there = client.list_topics(timeout=30).topics
         if topic not in there:
             check_rights(client, [topic])
             named = ", ".join(sorted(name for name in there if not name.startswith("_")))
             raise RelayError(f"no topic {topic}; there are: {named or 'none'}")
-    finally:
-        client.close()
 
 
 @contextmanager

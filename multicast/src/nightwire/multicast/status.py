@@ -54,8 +54,7 @@ def progress_of(bootstrap: str, topic: str) -> list[Progress]:
 
 
 def _rows(bootstrap: str, channel: Channel, carried: str) -> Iterator[Progress]:
-    client = consumer(bootstrap, group=relay_group(carried))
-    try:
+    with consumer(bootstrap, group=relay_group(carried)) as client:
         known = client.list_topics(timeout=10).topics
         if channel.topic not in known:
             raise RelayError(f"{channel.topic} was sent to {channel.group}, and is no more")
@@ -68,5 +67,3 @@ def _rows(bootstrap: str, channel: Channel, carried: str) -> Iterator[Progress]:
             behind = high - at.offset if at.offset >= 0 else 0
             about = channel.full, bool(channel.keys), channel.condition
             yield Progress(channel.group, at.partition, epoch, sent, behind, *about)
-    finally:
-        client.close()

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 
 from nightwire.consumers import AlertReader, BadRecord, GroupError, ReceivedAlert, TopicError
 from nightwire.consumers.returns import ReturnError, as_return
-from nightwire.core.kafka import admin
+from nightwire.core.kafka import admin, error_text
 from nightwire.core.runtime import Backoff, Endpoints, Stop
 from nightwire.core.voevents import post
 from nightwire.portal.model import Classification, RecentAlerts, rows_of
@@ -77,7 +77,7 @@ class Follower:
             try:
                 self._read()
             except (KafkaException, TopicError, GroupError, MendableError) as error:
-                known = error.args[0].str() if isinstance(error, KafkaException) else error
+                known = error_text(error) if isinstance(error, KafkaException) else error
                 self.trouble = f"{known}; trying again"
                 log.warning("reading begins anew: %s", known)
             except Exception as error:  # whatever it is: pages show it, and reading goes on
@@ -137,7 +137,7 @@ class Follower:
             self._known = sorted(filter(is_shown, self._admin.list_topics(timeout=5).topics))
             self.trouble = ""
         except KafkaException as error:
-            self.trouble = f"Kafka does not answer: {error.args[0].str()}"
+            self.trouble = f"Kafka does not answer: {error_text(error)}"
         return self._known
 
     def _on_bad_record(self, record: BadRecord) -> None:

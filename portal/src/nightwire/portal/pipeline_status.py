@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 from nightwire.consumers.admin import STAGE, DeadLetter, DeadLetterError, DeadLetterStore, SentBack
 from nightwire.consumers.source import TopicError
 from nightwire.core.accounting import StageTotal, discrepancies, filters_together, lag, read_accounts, totals
-from nightwire.core.kafka import admin, end_offsets_at, read_to_end
+from nightwire.core.kafka import admin, end_offsets_at, error_text, read_to_end
 from nightwire.core.presence import ask_directory, request
 from nightwire.core.runtime import Endpoints, site_name
 from nightwire.portal.filters import Owner
@@ -103,7 +103,7 @@ class CachedQuery:
         try:
             self._answer, self._why = self._ask(), ""
         except KafkaException as error:
-            self._why = f"Kafka: {error.args[0].str()}"
+            self._why = f"Kafka: {error_text(error)}"
         except MendableError as error:
             self._why = str(error)
         except Exception as error:  # whatever it is: the page shows it

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Message
 
 from nightwire.consumers import ReceivedAlert
 from nightwire.consumers.alert import RecordDecoder
-from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, cluster_id
+from nightwire.core.kafka import MissingError, RecordFetcher, TopicPartition, cluster_id, error_text
 from nightwire.core.runtime import Endpoints
 from nightwire.portal.archive_client import Archive, ArchiveUnavailableError
 from nightwire.portal.model import RecordId
@@ -146,7 +146,7 @@ class Records:
         try:
             topic = fetcher.list_topics(partition[0], TIMEOUT).topics[partition[0]]
         except KafkaException as error:
-            raise MissingError(f"no answer: {error.args[0].str()}") from error
+            raise MissingError(f"no answer: {error_text(error)}") from error
         if partition[1] not in topic.partitions:
             raise MissingError("there is no such partition")
         self._partitions.add(partition)

@@ -94,13 +94,10 @@ def list_(registry: str | None, as_json: bool) -> None:
     Example:
       nightwire schema list --registry http://127.0.0.1:8081
     """
-    from nightwire.schemas import SchemaError, SchemaRegistry
+    from nightwire.schemas import SchemaRegistry
 
-    try:
-        with SchemaRegistry(_url(registry)) as client:
-            rows = [_row(subject, *client.latest(subject)) for subject in client.subjects()]
-    except SchemaError as error:
-        raise click.ClickException(str(error)) from error
+    with SchemaRegistry(_url(registry)) as client:
+        rows = [_row(subject, *client.latest(subject)) for subject in client.subjects()]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
     else:
@@ -118,13 +115,10 @@ def show(which: str, registry: str | None, as_json: bool) -> None:
     Example:
       nightwire schema show alerts.sim-value
     """
-    from nightwire.schemas import SchemaError, SchemaRegistry
+    from nightwire.schemas import SchemaRegistry
 
-    try:
-        with SchemaRegistry(_url(registry)) as client:
-            found = client.schema(int(which)) if which.isdecimal() else client.latest(which)[2]
-    except SchemaError as error:
-        raise click.ClickException(str(error)) from error
+    with SchemaRegistry(_url(registry)) as client:
+        found = client.schema(int(which)) if which.isdecimal() else client.latest(which)[2]
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:

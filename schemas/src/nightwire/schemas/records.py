@@ -17,9 +17,6 @@ from nightwire.schemas.wire import frame, unframe
 
 FOLDER = files("nightwire.schemas") / "avsc"
 
-FIRST_OWN_ID = 100_000
-"""Ids below belong to the surveys (Rubin: 100 x major + minor)."""
-
 
 @cache
 def load_schema(file: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from nightwire.core.kafka import (
     TRANSIENT_ERRORS,
     DeliveryError,
     TopicPartition,
+    error_text,
     list_offsets,
     watermarks,
 )
@@ -184,7 +185,7 @@ class ArchiveConsumer:
         try:
             found = list_offsets(self._admin, self._next_offsets, END, committed=True)
         except KafkaException as error:
-            log.warning("Kafka does not say where partitions end: %s", error.args[0].str())
+            log.warning("Kafka does not say where partitions end: %s", error_text(error))
             return
         ends = {one: end.offset for one, end in found.items()}
         last_write = now if self._end_offsets and ends != self._end_offsets else self._stream.last_write
@@ -258,7 +259,7 @@ class ArchiveConsumer:
         try:
             self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
-            log.warning("the group does not show how far the archive is: %s", error.args[0].str())
+            log.warning("the group does not show how far the archive is: %s", error_text(error))
 
     def _skip_expired(self, source: TopicPartition) -> None:
         """Go on at the oldest record that Kafka has, after it has deleted the next one."""

@@ -19,7 +19,7 @@ from nightwire.consumers.admin.dead_letters import (
 from nightwire.consumers.source import TopicError, partitions_of
 from nightwire.core import kafka
 from nightwire.core.accounting import read_accounts, write_account
-from nightwire.core.kafka import DeliveryError, Writer
+from nightwire.core.kafka import DeliveryError, Writer, error_code, error_text
 from nightwire.schemas import MendableError
 from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, settings
 
@@ -172,9 +172,9 @@ class DeadLetterStore:
             except TopicError as error:
                 refused.append(f"dead letter {one.number}: {error}")
             except KafkaException as error:
-                if error.args[0].code() not in kafka.REFUSALS:
+                if error_code(error) not in kafka.REFUSALS:
                     raise
-                refused.append(f"dead letter {one.number}: {error.args[0].str()}")
+                refused.append(f"dead letter {one.number}: {error_text(error)}")
 
     def _from(self, letter: DeadLetter) -> datetime:
         """Return when the first was written of those that `_alike` reads."""
@@ -189,30 +189,21 @@ class DeadLetterStore:
         return list(islice((one for one in found if one.number not in replayed), MOST_ALIKE))
 
     def _check_topics(self, topics: Sequence[str]) -> None:
-        reader = kafka.consumer(self._bootstrap)
-        try:
+        with kafka.consumer(self._bootstrap) as reader:
             partitions_of(reader, sorted(set(topics)))
-        finally:
-            reader.close()
 
     def _held(self) -> tuple[int, int]:
-        reader = kafka.consumer(self._bootstrap)
-        try:
+        with kafka.consumer(self._bootstrap) as reader:
             if PARTITION not in partitions_of(reader, [DEAD_LETTERS]):
                 raise TopicError(f"the topic {DEAD_LETTERS} has no partition")
             return kafka.watermarks(reader, *PARTITION)
-        finally:
-            reader.close()
 
     def _read(self, start: int, end: int) -> Iterator[DeadLetter]:
         if start >= end:
             return
-        reader = kafka.consumer(self._bootstrap, enable_partition_eof=True)
-        try:
+        with kafka.consumer(self._bootstrap, enable_partition_eof=True) as reader:
             reader.assign([TopicPartitionOffset(*PARTITION, start)])
             yield from map(parse_dead_letter, kafka.read_until(reader, {PARTITION: end}))
-        finally:
-            reader.close()
 
 
 def oldest(letters: Sequence[DeadLetter]) -> datetime | None:

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source import OFFSET_TIMEOUT, at_time, milliseconds, partitions_of
 from nightwire.core import kafka
 from nightwire.core.cli import Cell, Column, Listing
-from nightwire.core.kafka import TopicPartition, Watermarks
+from nightwire.core.kafka import TopicPartition, Watermarks, error_code
 from nightwire.schemas import MendableError
 
 Target = int | str | datetime | timedelta
@@ -106,7 +106,7 @@ class GroupAdmin:
         try:
             described = asked[self._group].result(OFFSET_TIMEOUT)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+            if error_code(error) == KafkaError.GROUP_ID_NOT_FOUND:
                 return []
             raise
         return [_member(one) for one in described.members]
@@ -152,7 +152,7 @@ class GroupAdmin:
         try:
             answers = self._consumer.commit(offsets=offsets, asynchronous=False) if offsets else []
         except KafkaException as error:
-            if error.args[0].code() in GROUP_IS_ACTIVE:  # somebody joined since we looked
+            if error_code(error) in GROUP_IS_ACTIVE:  # somebody joined since we looked
                 raise GroupActiveError(self._active(self.members())) from error
             raise
         for answer in answers or ():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nightwire.consumers.cli.options import last_option
-from nightwire.core.cli import bootstrap_option, json_option, registry_option, wide_option
+from nightwire.core.cli import bootstrap_option, json_option, reached, registry_option, wide_option
 
 if TYPE_CHECKING:
     from nightwire.consumers.admin import SentBack
@@ -36,17 +36,11 @@ def list_(last: int, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """
     from nightwire.consumers.admin.dead_letter_store import DeadLetterStore, oldest
     from nightwire.consumers.admin.dead_letters import letter_record, letters_table
-    from nightwire.consumers.source import TopicError
     from nightwire.core.cli import show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
-    try:
-        letters = store.newest(last)
-        replayed = store.replayed(oldest(letters))
-    except TopicError as error:
-        raise click.ClickException(str(error)) from error
+    store = DeadLetterStore(reached(bootstrap).kafka)
+    letters = store.newest(last)
+    replayed = store.replayed(oldest(letters))
     if as_json:
         records = [letter_record(letter, letter.number in replayed) for letter in letters]
         click.echo(json.dumps(records, indent=2))
@@ -65,18 +59,12 @@ def show(number: int, bootstrap: str | None, registry: str | None) -> None:
     Example:
       nightwire dead-letters show 17
     """
-    from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
     from nightwire.consumers.admin.dead_letters import decodability, letter_lines
-    from nightwire.consumers.source import TopicError
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas import AlertDecoder, SchemaRegistry
 
-    endpoints = find_endpoints(bootstrap, registry)
-    try:
-        letter = DeadLetterStore(enter(endpoints.kafka)).get(number)
-    except (DeadLetterError, TopicError) as error:
-        raise click.ClickException(str(error)) from error
+    endpoints = reached(bootstrap, registry)
+    letter = DeadLetterStore(endpoints.kafka).get(number)
     with SchemaRegistry(endpoints.schema_registry) as client:
         click.echo("\n".join(letter_lines(letter, decodability(letter, AlertDecoder(client)))))
 
@@ -99,23 +87,17 @@ def replay(numbers: tuple[int, ...], again: bool, alike: bool, bootstrap: str | 
       nightwire dead-letters replay 17 18
       nightwire dead-letters replay 17 --alike
     """
-    from nightwire.consumers.admin.dead_letter_store import DeadLetterError, DeadLetterStore
-    from nightwire.consumers.source import TopicError
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.dead_letter_store import DeadLetterStore
 
     if alike and (again or len(numbers) > 1):
         raise click.UsageError("--alike goes with one number, and without --again")
-    store = DeadLetterStore(enter(find_endpoints(bootstrap).kafka))
-    try:
-        if alike:
-            _say(store.send_back(numbers[0], alike=True))
-            return
-        letters = [store.get(number) for number in dict.fromkeys(numbers)]
-        for copy in store.replay(letters, again=again):
-            click.echo(str(copy))
-    except (DeadLetterError, TopicError) as error:
-        raise click.ClickException(str(error)) from error
+    store = DeadLetterStore(reached(bootstrap).kafka)
+    if alike:
+        _say(store.send_back(numbers[0], alike=True))
+        return
+    letters = [store.get(number) for number in dict.fromkeys(numbers)]
+    for copy in store.replay(letters, again=again):
+        click.echo(str(copy))
 
 
 def _say(done: "SentBack") -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from nightwire.consumers.cli.options import ResetTarget
-from nightwire.core.cli import bootstrap_option, completion, json_option, wide_option
+from nightwire.core.cli import bootstrap_option, completion, json_option, reached, wide_option
 
 
 @click.group()
@@ -33,10 +33,8 @@ def show(group: str, wide: bool, bootstrap: str | None, as_json: bool) -> None:
     """
     from nightwire.consumers.admin.offsets import GroupAdmin, group_record, group_table
     from nightwire.core.cli import show_tables
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    with GroupAdmin(enter(find_endpoints(bootstrap).kafka), group) as admin:
+    with GroupAdmin(reached(bootstrap).kafka, group) as admin:
         positions, members = admin.positions(), admin.members()
     if as_json:
         click.echo(json.dumps(group_record(group, positions, members), indent=2))
@@ -74,20 +72,14 @@ def reset(group: str, target: Any, topics: tuple[str, ...], dry_run: bool, boots
       nightwire offsets reset mybroker.ingest --to 2h --dry-run
       nightwire offsets reset mybroker.ingest --to end --topic alerts.lsst
     """
-    from nightwire.consumers.admin.offsets import GroupActiveError, GroupAdmin
-    from nightwire.consumers.source import TopicError
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
+    from nightwire.consumers.admin.offsets import GroupAdmin
 
-    with GroupAdmin(enter(find_endpoints(bootstrap).kafka), group) as admin:
-        try:
-            moves = admin.plan(target, topics)
-            if not moves:
-                raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
-            if not dry_run:
-                admin.move(moves)
-        except (GroupActiveError, TopicError) as error:
-            raise click.ClickException(str(error)) from error
+    with GroupAdmin(reached(bootstrap).kafka, group) as admin:
+        moves = admin.plan(target, topics)
+        if not moves:
+            raise click.ClickException(f"group {group} has kept no position: name topics with --topic")
+        if not dry_run:
+            admin.move(moves)
     for move in moves:
         click.echo(str(move))
     if dry_run:

@@ -2,7 +2,7 @@
 
 import click
 
-from nightwire.core.cli import apply, bootstrap_option, json_option, wide_option
+from nightwire.core.cli import apply, bootstrap_option, json_option, reached, wide_option
 
 
 @click.group(invoke_without_command=True)
@@ -20,10 +20,8 @@ def topics(ctx: click.Context, wide: bool, bootstrap: str | None, as_json: bool)
     if ctx.invoked_subcommand is not None:
         return
     from nightwire.consumers.admin.topics import list_topics, topics_json, topics_table
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    rows = list_topics(enter(find_endpoints(bootstrap).kafka))
+    rows = list_topics(reached(bootstrap).kafka)
     if as_json:
         click.echo(topics_json(rows))
     else:

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 from nightwire.consumers.source.plan import Plan
 from nightwire.consumers.source.record_source import OFFSET_TIMEOUT, RecordSource, partitions_of, position_of
 from nightwire.consumers.source.start_offsets import resume
-from nightwire.core.kafka import TopicPartition
+from nightwire.core.kafka import TopicPartition, error_code, error_text
 from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.consumers")
@@ -120,8 +120,8 @@ class GroupSource(RecordSource):
             if self._rebalance_failure is not None:
                 raise self._rebalance_failure.with_traceback(None)
         except KafkaException as error:
-            if advice := ERROR_ADVICE.get(error.args[0].code()):
-                plan, why = self._plan, error.args[0].str()
+            if advice := ERROR_ADVICE.get(error_code(error)):
+                plan, why = self._plan, error_text(error)
                 raise GroupError(advice.format(member=plan.member, group=plan.group, error=why)) from error
             raise
         return messages
@@ -159,7 +159,7 @@ class GroupSource(RecordSource):
         try:
             self._consumer.commit(offsets=positions, asynchronous=False)
         except KafkaException as error:
-            log.warning("position not committed, some alerts will come again: %s", error.args[0].str())
+            log.warning("position not committed, some alerts will come again: %s", error_text(error))
             return False
         return True
 

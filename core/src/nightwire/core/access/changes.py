@@ -6,11 +6,12 @@ from enum import Enum
 
 from nightwire.core.access.rights import Grant, Kind, Rights, kind
 from nightwire.core.cli.parameter_types import spell_size
+from nightwire.schemas import MendableError
 
 REMOVE = "remove"
 
 
-class NameTakenError(Exception):
+class NameTakenError(MendableError):
     """A principal of that name is of another kind; the message says which."""
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from nightwire.core.cli import completion
-from nightwire.core.cli.options import Verb, bootstrap_option, json_option, with_options
+from nightwire.core.cli.options import Verb, bootstrap_option, json_option, reached, with_options
 from nightwire.core.cli.parameter_types import Size, SurveyName
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
@@ -190,20 +190,6 @@ def add_broker(
     wanted = named(lambda who: list(stream_filters(who, surveys, files, lite=lite)), name)
     operations.add(where, named(lambda who: rights.broker(who, surveys), name), **how)
     operations.order(where.kafka, wanted, dry_run=how["dry_run"])
-
-
-def reached(bootstrap: str | None) -> Any:
-    """Return the addresses of a Kafka that lets us in.
-
-    Raises:
-        KafkaException: It does not, or nobody answers.
-    """
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
-
-    found = find_endpoints(bootstrap)
-    enter(found.kafka)
-    return found
 
 
 def named(rights: Callable[[str], Any], name: str) -> Any:

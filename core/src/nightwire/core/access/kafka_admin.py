@@ -19,7 +19,7 @@ from nightwire.core.access.passwords import INVITED, set_password
 from nightwire.core.access.quotas import quotas, set_quota
 from nightwire.core.access.rights import Grant, Kind, Operation, Resource
 from nightwire.core.kafka import admin, ensure_topics, read_to_end
-from nightwire.schemas import records
+from nightwire.schemas import MendableError, records
 from nightwire.schemas.topics import FILTERS, settings
 
 TIMEOUT = 30.0
@@ -29,7 +29,7 @@ ACL_OPERATIONS = {Operation.READ: AclOperation.READ, Operation.WRITE: AclOperati
 RESOURCE_TYPES = {Resource.TOPIC: ResourceType.TOPIC, Resource.GROUP: ResourceType.GROUP}
 
 
-class OpenKafkaError(Exception):
+class OpenKafkaError(MendableError):
     """This Kafka has no authorizer, so rights mean nothing; the message says how to change that."""
 
 

@@ -20,18 +20,15 @@ from nightwire.core.access.changes import (
     revocations,
     verb,
 )
-from nightwire.core.access.kafka_admin import AccessAdmin, OpenKafkaError
-from nightwire.core.access.passwords import PasswordError, given_password, random_password
-from nightwire.core.access.quotas import QuotaError
+from nightwire.core.access.kafka_admin import AccessAdmin
+from nightwire.core.access.passwords import given_password, random_password
 from nightwire.core.access.rights import Kind, Operation, Resource, Rights
 from nightwire.core.cli import main
 from nightwire.core.cli.parameter_types import spell_size
 from nightwire.core.cli.tables import Cell, Column, Listing, show_tables
 from nightwire.core.kafka import environment, identity
-from nightwire.core.runtime import Endpoints, NoJavaError
+from nightwire.core.runtime import Endpoints
 
-ADVICE_ERRORS = (NameTakenError, OpenKafkaError, PasswordError, QuotaError, NoJavaError)
-"""Errors whose message tells a person what to do."""
 DOORS = {
     "schema_registry": "NIGHTWIRE_SCHEMA_REGISTRY",
     "users": "NIGHTWIRE_USERS",
@@ -58,23 +55,20 @@ def add(
 
     Raises:
         UsageError: Both a quota and none are asked for.
-        ClickException: It cannot be done.
+        MendableError: It cannot be done.
     """
     if no_quota and quota is not None:
         raise click.UsageError("--quota sets what --no-quota leaves alone")
     if no_password and new_password:
         raise click.UsageError("--new-password sets what --no-password leaves alone")
     wanted = replace(wanted, quota=None) if no_quota else wanted
-    try:
-        admin, given = AccessAdmin(where.kafka), given_password()
-        now = admin.principal_state(wanted.name, wanted.topics, with_quota=quota is not None)
-        steps = additions(wanted, now, quota=quota, new_password=new_password, password=not no_password)
-        sets = any(step.part is AccessPart.PASSWORD for step in steps)
-        password = (given or random_password()) if sets else ""
-        if not dry_run:
-            admin.apply(wanted.name, steps, adding=True, password=password)
-    except ADVICE_ERRORS as error:
-        raise click.ClickException(str(error)) from error
+    admin, given = AccessAdmin(where.kafka), given_password()
+    now = admin.principal_state(wanted.name, wanted.topics, with_quota=quota is not None)
+    steps = additions(wanted, now, quota=quota, new_password=new_password, password=not no_password)
+    sets = any(step.part is AccessPart.PASSWORD for step in steps)
+    password = (given or random_password()) if sets else ""
+    if not dry_run:
+        admin.apply(wanted.name, steps, adding=True, password=password)
     variables = {} if dry_run else credentials(where, wanted.name, password="" if given else password)
     if no_password and not dry_run:
         variables |= _of_tokens(where, wanted.name)
@@ -85,15 +79,12 @@ def allow(kafka: str, wanted: Rights) -> None:
     """Give *wanted* to its principal, but no password; say what changes.
 
     Raises:
-        ClickException: It cannot be done.
+        MendableError: It cannot be done.
     """
-    try:
-        admin = AccessAdmin(kafka)
-        now = admin.principal_state(wanted.name, wanted.topics, with_quota=False)
-        steps = additions(replace(wanted, quota=None), now, quota=None, password=False)
-        admin.apply(wanted.name, steps, adding=True)
-    except ADVICE_ERRORS as error:
-        raise click.ClickException(str(error)) from error
+    admin = AccessAdmin(kafka)
+    now = admin.principal_state(wanted.name, wanted.topics, with_quota=False)
+    steps = additions(replace(wanted, quota=None), now, quota=None, password=False)
+    admin.apply(wanted.name, steps, adding=True)
     for step in steps:
         click.echo(step.text, err=True)
 
@@ -116,17 +107,14 @@ def remove(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
     """Take password, rights and quota from principal *name*; print the changes.
 
     Raises:
-        ClickException: There is no such principal, or it is of another kind.
+        NameTakenError: There is no such principal, or it is of another kind.
     """
-    try:
-        admin = AccessAdmin(kafka)
-        now = admin.principal_state(name)
-        _check_kind(now, kind)
-        steps = removals(now)
-        if not dry_run:
-            admin.apply(name, steps, adding=False)
-    except ADVICE_ERRORS as error:
-        raise click.ClickException(str(error)) from error
+    admin = AccessAdmin(kafka)
+    now = admin.principal_state(name)
+    _check_kind(now, kind)
+    steps = removals(now)
+    if not dry_run:
+        admin.apply(name, steps, adding=False)
     _report(name, steps, {}, dry_run, as_json)
     for live in admin.live_filters(name):
         advice = f"nightwire filter remove {live} --owner {name}"
@@ -137,17 +125,14 @@ def revoke(kafka: str, name: str, kind: Kind, *, dry_run: bool, as_json: bool) -
     """Lock principal *name* out, also from open connections; its rights stay.  Print the changes.
 
     Raises:
-        ClickException: There is no such principal, or it is of another kind.
+        NameTakenError: There is no such principal, or it is of another kind.
     """
-    try:
-        admin = AccessAdmin(kafka)
-        now = admin.principal_state(name, with_quota=False)
-        _check_kind(now, kind)
-        steps = revocations(now)
-        if not dry_run:
-            admin.revoke(name, steps)
-    except ADVICE_ERRORS as error:
-        raise click.ClickException(str(error)) from error
+    admin = AccessAdmin(kafka)
+    now = admin.principal_state(name, with_quota=False)
+    _check_kind(now, kind)
+    steps = revocations(now)
+    if not dry_run:
+        admin.revoke(name, steps)
     _report(name, steps, {}, dry_run, as_json)
 
 
@@ -155,12 +140,9 @@ def show(kafka: str, kind: Kind, *, as_json: bool) -> None:
     """List the principals of a *kind*.
 
     Raises:
-        ClickException: Kafka believes everybody, or cannot be asked.
+        OpenKafkaError: Kafka believes everybody.
     """
-    try:
-        found = AccessAdmin(kafka).principals(kind)
-    except ADVICE_ERRORS as error:
-        raise click.ClickException(str(error)) from error
+    found = AccessAdmin(kafka).principals(kind)
     if as_json:
         click.echo(json.dumps([_record(one) for one in found], indent=2))
     else:

@@ -12,6 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     UserScramCredentialUpsertion,
 )
 
+from nightwire.schemas import MendableError
+
 TIMEOUT = 30.0
 """Longest wait for an answer. [s]"""
 ITERATIONS = 4096
@@ -24,7 +26,7 @@ MIN_PASSWORD = 12
 """Least length of a password that a person gives. [character]"""
 
 
-class PasswordError(Exception):
+class PasswordError(MendableError):
     """A password is refused; the message says why."""
 
 

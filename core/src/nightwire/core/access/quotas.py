@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from nightwire.core.kafka import identity
 from nightwire.core.runtime import install_command, java_home
+from nightwire.schemas import MendableError
 
 TOOL = "kafka.admin.ConfigCommand"
 PRODUCE, CONSUME = "producer_byte_rate", "consumer_byte_rate"
@@ -28,7 +29,7 @@ LOGIN = {
 }
 
 
-class QuotaError(Exception):
+class QuotaError(MendableError):
     """Kafka's tool could not be run, or refused; the message says why, and what to do."""
 
 

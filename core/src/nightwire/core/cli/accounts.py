@@ -4,7 +4,7 @@ import json
 
 import click
 
-from nightwire.core.cli.options import bootstrap_option, json_option, wide_option
+from nightwire.core.cli.options import bootstrap_option, json_option, reached, wide_option
 
 
 @click.command()
@@ -25,10 +25,8 @@ def accounts(each: bool, wide: bool, bootstrap: str | None, as_json: bool) -> No
     """
     from nightwire.core.accounting import discrepancies, read_accounts, totals
     from nightwire.core.cli.tables import show_tables, stage_table
-    from nightwire.core.kafka import enter
-    from nightwire.core.runtime import find_endpoints
 
-    known = read_accounts(enter(find_endpoints(bootstrap).kafka))
+    known = read_accounts(reached(bootstrap).kafka)
     wrong = discrepancies(known)
     if as_json:
         stages = [vars(total) for total in totals(known)]

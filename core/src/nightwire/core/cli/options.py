@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from nightwire.core.cli.parameter_types import Duration
+
+if TYPE_CHECKING:
+    from nightwire.core.runtime import Endpoints
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -41,6 +44,20 @@ DOOR_OPTIONS = (
     ),
 )
 """Options of servers that other machines reach, who show a name and a password, or a token."""
+
+
+def reached(bootstrap: str | None, registry: str | None = None) -> "Endpoints":
+    """Return the addresses of a Kafka that lets us in, and of what belongs to it.
+
+    Raises:
+        KafkaException: It does not, or nobody answers.
+    """
+    from nightwire.core.kafka import enter
+    from nightwire.core.runtime import find_endpoints
+
+    found = find_endpoints(bootstrap, registry)
+    enter(found.kafka)
+    return found
 
 
 def service_options(port: int) -> Sequence[Callable[[Any], Any]]:

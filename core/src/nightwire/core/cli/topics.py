@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nightwire.core.cli.options import bootstrap_option, json_option
+from nightwire.core.cli.options import bootstrap_option, json_option, reached
 
 if TYPE_CHECKING:
     from nightwire.core.kafka.topic_plan import Step
@@ -55,17 +55,15 @@ def apply(file: Path | None, dry_run: bool, break_order: bool, bootstrap: str | 
       nightwire topics apply topics.toml --dry-run
       nightwire topics apply topics.toml
     """
-    from nightwire.core.kafka import enter
     from nightwire.core.kafka import topics as topics_apply
     from nightwire.core.kafka.topic_plan import Action
-    from nightwire.core.runtime import find_endpoints
     from nightwire.schemas.topics import NameError_, read_changes
 
     try:
         wanted = topics_apply.wanted_topics(read_changes(file) if file else {})
     except NameError_ as error:
         raise click.UsageError(str(error)) from error
-    kafka = enter(find_endpoints(bootstrap).kafka)
+    kafka = reached(bootstrap).kafka
     steps = topics_apply.compare(kafka, wanted, break_order=break_order)
     if not dry_run:
         topics_apply.apply(kafka, wanted, steps)

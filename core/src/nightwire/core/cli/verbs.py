@@ -103,7 +103,7 @@ def _advice(error: Exception) -> str | None:
     """Return one line for an *error* that a person can mend, else None."""
     from confluent_kafka import KafkaException
 
-    from nightwire.core.kafka import DeliveryError
+    from nightwire.core.kafka import DeliveryError, error_code, error_text
     from nightwire.core.runtime.disk import full_disk
     from nightwire.core.runtime.endpoints import state_dir
     from nightwire.schemas import MendableError
@@ -114,7 +114,7 @@ def _advice(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, KafkaException):
-        return f"Kafka: {error.args[0].str()}; {_way_out(error.args[0].code())}"
+        return f"Kafka: {error_text(error)}; {_way_out(error_code(error))}"
     return str(error) if isinstance(error, MendableError) else None
 
 

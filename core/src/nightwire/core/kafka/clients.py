@@ -99,6 +99,16 @@ STARTUP_ERRORS = TRANSIENT_ERRORS | {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaErro
 """Those, and the errors of a topic that is new, or whose leader was just away."""
 
 
+def error_text(error: KafkaException) -> str:
+    """Return what librdkafka says of *error*."""
+    return str(error.args[0].str())
+
+
+def error_code(error: KafkaException) -> int:
+    """Return the code of *error*, a constant of `KafkaError`."""
+    return int(error.args[0].code())
+
+
 class Principal(NamedTuple):
     """A user of Kafka's: his name, and librdkafka's properties of a client by which he enters."""
 
@@ -310,13 +320,13 @@ def retry_while_unavailable(
         try:
             return request()
         except KafkaException as error:
-            if time.monotonic() > deadline or error.args[0].code() in REFUSALS:
+            if time.monotonic() > deadline or error_code(error) in REFUSALS:
                 raise
             if stop is not None:
                 log.warning("Kafka does not answer: %s", error)
                 if stop.wait(1.0):
                     raise
-            elif error.args[0].code() not in STARTUP_ERRORS:
+            elif error_code(error) not in STARTUP_ERRORS:
                 raise
             else:
                 time.sleep(0.1)

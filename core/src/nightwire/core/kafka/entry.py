@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from nightwire.core.kafka.clients import COMMON, REFUSALS, identity
+from nightwire.core.kafka.clients import COMMON, REFUSALS, error_code, error_text, identity
 
 log = logging.getLogger("nightwire.kafka")
 
@@ -32,9 +32,9 @@ def enter(bootstrap: str, *, must_answer: bool = True) -> str:
     try:
         answering(bootstrap, identity(bootstrap))
     except KafkaException as error:
-        if must_answer or error.args[0].code() in REFUSALS:
+        if must_answer or error_code(error) in REFUSALS:
             raise
-        log.warning("%s; waiting for it", error.args[0].str())
+        log.warning("%s; waiting for it", error_text(error))
     return bootstrap
 
 

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from nightwire.core.kafka.clients import STARTUP_ERRORS, consumer, retry_while_unavailable
+from nightwire.core.kafka.clients import STARTUP_ERRORS, consumer, error_code, retry_while_unavailable
 
 TopicPartition = tuple[str, int]
 """Topic and partition."""
@@ -66,7 +66,7 @@ def list_offsets(
     try:
         return ask()
     except KafkaException as error:
-        if error.args[0].code() not in ANOTHER_LEADS:
+        if error_code(error) not in ANOTHER_LEADS:
             raise
         client.list_topics(timeout=timeout)
         return ask()
@@ -98,7 +98,7 @@ def watermarks(reader: Consumer, topic: str, partition: int, *, patience: float 
         try:
             return reader.get_watermark_offsets(asked, timeout=10, cached=False)
         except KafkaException as error:
-            if error.args[0].code() in STARTUP_ERRORS:
+            if error_code(error) in STARTUP_ERRORS:
                 with suppress(KafkaException):
                     reader.list_topics(topic, timeout=10)
             raise
@@ -139,8 +139,5 @@ def end_offsets_at(
     Raises:
         KafkaException: Kafka cannot be reached.
     """
-    reader = consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed")
-    try:
+    with consumer(bootstrap, isolation_level="read_uncommitted" if unsettled else "read_committed") as reader:
         return end_offsets(reader, topics)
-    finally:
-        reader.close()

@@ -34,8 +34,7 @@ def read_to_end(
     Raises:
         KafkaException: Kafka cannot be reached, or stopped answering.
     """
-    reader = consumer(bootstrap, enable_partition_eof=True)
-    try:
+    with consumer(bootstrap, enable_partition_eof=True) as reader:
         ends = end_offsets_at(bootstrap, topics, unsettled=True) if settled else end_offsets(reader, topics)
         starts = [TopicPartitionOffset(*partition, OFFSET_BEGINNING) for partition in ends]
         if since is not None and starts:
@@ -43,8 +42,6 @@ def read_to_end(
             starts = reader.offsets_for_times(asked, timeout=patience)
         reader.assign(starts)
         yield from read_until(reader, ends, patience=patience)
-    finally:
-        reader.close()
 
 
 def read_until(

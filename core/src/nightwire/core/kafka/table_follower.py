@@ -10,7 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
-from nightwire.core.kafka.clients import TRANSIENT_ERRORS, consumer
+from nightwire.core.kafka.clients import TRANSIENT_ERRORS, consumer, error_text
 from nightwire.core.kafka.offsets import check_rights, watermarks
 
 log = logging.getLogger("nightwire.kafka")
@@ -100,13 +100,12 @@ class TableFollower(Generic[Table]):
             try:
                 self._follow()
             except KafkaException as error:
-                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
+                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error_text(error))
                 self._leave.wait(AGAIN)
 
     def _follow(self) -> None:
         """Read the log from its beginning, and on; what was known holds until its end."""
-        reader = consumer(self._bootstrap, enable_partition_eof=True)
-        try:
+        with consumer(self._bootstrap, enable_partition_eof=True) as reader:
             if self._topic not in reader.list_topics(timeout=10).topics:
                 check_rights(reader, [self._topic])
                 self._leave.wait(AGAIN)  # nobody has said anything yet
@@ -122,8 +121,6 @@ class TableFollower(Generic[Table]):
                     with self._changed:
                         table.wait(silent)
                     asked += silent
-        finally:
-            reader.close()
 
     def _note(self, table: Table, messages: list[Message]) -> None:
         with self._changed:

@@ -16,7 +16,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from nightwire.core.kafka.clients import admin, consumer
+from nightwire.core.kafka.clients import admin, consumer, error_code
 from nightwire.core.kafka.offsets import end_offsets
 from nightwire.core.kafka.topic_plan import Action, Step, TopicState, plan
 from nightwire.schemas import surveys
@@ -71,7 +71,7 @@ def _create(client: AdminClient, topics: Sequence[TopicSettings], timeout: float
         try:
             future.result(timeout)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            if error_code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
 
 
@@ -111,11 +111,8 @@ def compare(bootstrap: str, wanted: Sequence[TopicSettings], *, break_order: boo
     Raises:
         KafkaException: Kafka refused, or cannot be reached.
     """
-    reader = consumer(bootstrap)
-    try:
+    with consumer(bootstrap) as reader:
         return plan(wanted, _state(admin(bootstrap), reader, wanted), break_order=break_order)
-    finally:
-        reader.close()
 
 
 def apply(bootstrap: str, wanted: Sequence[TopicSettings], steps: Iterable[Step]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nightwire.core.kafka.clients import error_text
 from nightwire.schemas import MendableError
 
 Headers = Sequence[tuple[str, bytes]]
@@ -219,7 +220,7 @@ class Writer:
                 **options,
             )
         except KafkaException as error:
-            raise DeliveryError(f"{record.topic}: {error.args[0].str()}") from error
+            raise DeliveryError(f"{record.topic}: {error_text(error)}") from error
 
     def _full(self) -> None:
         """Wait for acknowledgements, because librdkafka's queue is full."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nightwire.core.access.commands import add_remove_and_list, add_user, named, reached
+from nightwire.core.access.commands import add_remove_and_list, add_user, named
 from nightwire.core.cli import completion
 from nightwire.core.cli.options import (
     DOOR_OPTIONS,
@@ -17,6 +17,7 @@ from nightwire.core.cli.options import (
     bootstrap_option,
     duration_option,
     metrics_port_option,
+    reached,
     service_of,
     with_options,
 )
@@ -184,24 +185,16 @@ def _self() -> tuple[str, tuple[str, str]]:
 
 
 def _chosen_password() -> str:
-    from nightwire.core.access.passwords import (
-        PasswordError,
-        checked_password,
-        given_password,
-        random_password,
-    )
+    from nightwire.core.access.passwords import checked_password, given_password, random_password
 
-    try:
-        if given := given_password():
-            return given
-        if not sys.stdin.isatty():
-            return random_password()
-        asked = click.prompt(
-            PROMPT, default="", hide_input=True, show_default=False, confirmation_prompt=True, err=True
-        )
-        return checked_password(asked) if asked else random_password()
-    except PasswordError as error:
-        raise click.ClickException(str(error)) from error
+    if given := given_password():
+        return given
+    if not sys.stdin.isatty():
+        return random_password()
+    asked = click.prompt(
+        PROMPT, default="", hide_input=True, show_default=False, confirmation_prompt=True, err=True
+    )
+    return checked_password(asked) if asked else random_password()
 
 
 def _export(variables: Mapping[str, str]) -> None:

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from nightwire.core.access.passwords import PasswordError, checked_password, set_password
-from nightwire.core.kafka import REFUSALS, admin, answering, identity
+from nightwire.core.kafka import REFUSALS, admin, answering, error_code, identity
 from nightwire.core.logins.invitations import Invitation, InvitationError
 from nightwire.core.presence import HttpService, registered, request_counter
 from nightwire.core.tls.token_key import public_keys, signed_token, token_key
@@ -114,7 +114,7 @@ class Users:
         try:
             answering(self.bootstrap, client)
         except KafkaException as error:
-            if error.args[0].code() not in REFUSALS:
+            if error_code(error) not in REFUSALS:
                 raise RefusedError(503, "Kafka does not answer now; try again") from error
             self.tries.wrong(address)
             raise RefusedError(401, refusal) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from nightwire.core.runtime.installation import install_command
+from nightwire.schemas import MendableError
 
 OLDEST = 17
 """Kafka 4 and Spark 4 run on Java 17 and newer."""
@@ -24,7 +25,7 @@ exec '{java}' "$@"
 """
 
 
-class NoJavaError(Exception):
+class NoJavaError(MendableError):
     """No Java is new enough; the message says how to get one."""
 
 

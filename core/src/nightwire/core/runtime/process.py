@@ -29,23 +29,8 @@ from nightwire.schemas.serving import ServerTLS, TLSError, serve_wsgi
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
-class Stop:
-    """Somebody asked this process to finish its batch and leave."""
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-
-    def is_set(self) -> bool:
-        """Return whether it is time to leave."""
-        return self._event.is_set()
-
-    def wait(self, timeout: float) -> bool:
-        """Wait at most *timeout* [s]; return whether it is time to leave."""
-        return self._event.wait(timeout)
-
-    def set(self) -> None:
-        """Ask to leave."""
-        self._event.set()
+Stop = threading.Event
+"""Is set where somebody asked this process to finish its batch and leave."""
 
 
 @contextmanager

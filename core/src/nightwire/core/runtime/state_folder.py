@@ -4,8 +4,10 @@ import fcntl
 from io import TextIOWrapper
 from pathlib import Path
 
+from nightwire.schemas import MendableError
 
-class StateError(Exception):
+
+class StateError(MendableError):
     """A state folder cannot be used; the message says what to do."""
 
 

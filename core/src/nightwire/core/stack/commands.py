@@ -197,13 +197,9 @@ def _issuer(url: str | None, audience: str, claim: str) -> "TokenIssuer | None":
         if audience:
             raise click.UsageError("--oidc-audience goes with --oidc URL")
         return None
-    from nightwire.core.runtime import StateError
     from nightwire.core.stack.kafka.tokens import discovered
 
-    try:
-        return discovered(url, audience, claim)
-    except StateError as error:
-        raise click.ClickException(str(error)) from error
+    return discovered(url, audience, claim)
 
 
 @click.command()

@@ -206,12 +206,9 @@ def _consumed(kafka: str, topics: Sequence[str], since: Offsets) -> Counter[str]
         for partition, end in end_offsets_at(kafka, topics).items()
         if end > since.get(partition, 0)
     }
-    reader = consumer(kafka, enable_partition_eof=True)
-    try:
+    with consumer(kafka, enable_partition_eof=True) as reader:
         reader.assign([TopicPartitionOffset(*partition, since.get(partition, 0)) for partition in todo])
         return Counter(str(message.topic()) for message in read_until(reader, todo))
-    finally:
-        reader.close()
 
 
 def _read(kafka: str) -> dict[str, int]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import REFUSALS, Writer, ensure_topics, principal, producer, read_to_end
+from nightwire.core.kafka import REFUSALS, Writer, ensure_topics, error_code, principal, producer, read_to_end
 from nightwire.core.presence import NobodyAnswersError, ask_directory
 from nightwire.core.runtime import find_endpoints
 from nightwire.schemas import MendableError, records
@@ -180,7 +180,7 @@ def ask_for_flows(
     bootstrap: str, error: KafkaException, method: str, path: str, body: bytes | None = None
 ) -> dict[str, Any]:
     """Return the directory's answer, where *error* is that Kafka denies us the topic."""
-    if error.args[0].code() not in REFUSALS:
+    if error_code(error) not in REFUSALS:
         raise error
     try:
         found: dict[str, Any] = ask_directory(find_endpoints(bootstrap), method, path, content=body).json()

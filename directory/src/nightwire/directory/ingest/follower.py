@@ -17,6 +17,7 @@ from nightwire.core.kafka import (
     TopicPartition,
     consumer,
     end_offsets,
+    error_text,
     read_until,
     retry_while_unavailable,
 )
@@ -100,13 +101,12 @@ class Follower:
                 if not self._stopping.is_set():
                     raise
             except KafkaException as error:
-                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error.args[0])
+                log.warning("Kafka at %s: %s; trying again", self._bootstrap, error_text(error))
                 self._stopping.wait(1.0)
 
     def _follow(self) -> None:
         """Read the log from its beginning, and on as it grows, until told to stop."""
-        reader = consumer(self._bootstrap, client=self._client, enable_partition_eof=True)
-        try:
+        with consumer(self._bootstrap, client=self._client, enable_partition_eof=True) as reader:
             unread = assign(reader, self._cluster)
             self._wrong_cluster.clear()
             self._caught_up.clear()
@@ -118,8 +118,6 @@ class Follower:
                 if not unread and not self._caught_up.is_set():
                     self.rows.caught_up()
                     self._caught_up.set()
-        finally:
-            reader.close()
 
     def _apply_all(self, messages: list[Message]) -> None:
         if said := [message for message in messages if message.error() is None]:
@@ -192,13 +190,10 @@ def load(bootstrap: str, rows: SiteRows, registry: str = "", *, timeout: float =
     Raises:
         KafkaException: Kafka cannot be reached, or refuses.
     """
-    reader = consumer(bootstrap, enable_partition_eof=True)
-    try:
+    with consumer(bootstrap, enable_partition_eof=True) as reader:
         there = sorted({topic for topic, _ in assign(reader)})
         with rows.batch():
             for message in read_until(reader, end_offsets(reader, there), patience=timeout):
                 apply(rows, message)
-    finally:
-        reader.close()
     observer = ClusterObserver(bootstrap, rows, registry)
     retry_while_unavailable(lambda: observer.observe(time.monotonic()))

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from nightwire.core.kafka import answering, identity
+from nightwire.core.kafka import answering, error_code, error_text, identity
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
 Credentials = Login | Token | None
@@ -56,8 +56,8 @@ def client_properties(access: KafkaAccess, bootstrap: str, login: Credentials) -
         try:
             answering(client["bootstrap.servers"], client)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._ALL_BROKERS_DOWN:
-                raise RefusedError(503, error.args[0].str()) from error
+            if error_code(error) == KafkaError._ALL_BROKERS_DOWN:
+                raise RefusedError(503, error_text(error)) from error
         else:
             return client
     wrong = "the token" if isinstance(login, Token) else f"the name {login.name!r} or the password"

@@ -26,7 +26,7 @@ from nightwire.core.congestion import (
     place_of,
     ranges,
 )
-from nightwire.core.kafka import MissingError, RecordFetcher, ensure_topics, watermarks
+from nightwire.core.kafka import MissingError, RecordFetcher, ensure_topics, error_text, watermarks
 from nightwire.core.presence import ArchiveClient
 from nightwire.directory.mediator.kafka_access import TIMEOUT, kafka_refusal
 from nightwire.directory.mediator.owed_log import OwedLog
@@ -366,7 +366,7 @@ class SlowLinkSession(Session):
             known = self._owed_log.acquire(one.partition for one in assigned)
             held = consumer.committed(assigned, timeout=TIMEOUT)
         except KafkaException as error:  # a callback must not raise
-            self._owed_error = error.args[0].str()
+            self._owed_error = error_text(error)
             return
         self._owed_error = next((str(one.error) for one in held if one.error), "")
         for one in held:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import DeliveryError, cluster_id
+from nightwire.core.kafka import DeliveryError, cluster_id, error_text
 from nightwire.core.presence import entry, entry_key
 from nightwire.core.runtime import Backoff
 from nightwire.directory.ingest import Follower, write
@@ -197,7 +197,7 @@ class SiteDiscovery:
         attempt, message = self._attempts[where], ""
         try:
             if isinstance(result, KafkaException):
-                message = f"it does not answer: {result.args[0].str()}"
+                message = f"it does not answer: {error_text(result)}"
             elif result.cluster != self._cluster:
                 self._follow(where, result, listed)
         except SiteRefusedError as error:

@@ -78,12 +78,9 @@ def identify(where: SiteAddress) -> ClusterIdentity:
     Raises:
         KafkaException: It cannot be reached, refuses us, or nobody has registered there yet.
     """
-    reader = consumer(where.address, client=where.client, enable_partition_eof=True)
-    try:
+    with consumer(where.address, client=where.client, enable_partition_eof=True) as reader:
         found = ClusterIdentity(reader.list_topics(timeout=TIMEOUT).cluster_id or "")
         _read(reader, found)
-    finally:
-        reader.close()
     if not found.claims or not found.cluster:
         raise KafkaException(
             KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "no directory has registered there")

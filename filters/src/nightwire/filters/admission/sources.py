@@ -54,7 +54,7 @@ class SourceChecker:
         try:
             return read_rights(self.bootstrap)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            if kafka.error_code(error) != KafkaError.CLUSTER_AUTHORIZATION_FAILED:
                 raise
             raise FilterError(NOT_LET) from error
 

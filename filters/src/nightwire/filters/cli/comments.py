@@ -12,7 +12,16 @@ import click
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.cli import bootstrap_option, json_option
-from nightwire.core.kafka import REFUSALS, Writer, admin, ensure_topics, principal, producer, read_to_end
+from nightwire.core.kafka import (
+    REFUSALS,
+    Writer,
+    admin,
+    ensure_topics,
+    error_code,
+    principal,
+    producer,
+    read_to_end,
+)
 from nightwire.core.runtime import now_ms
 from nightwire.filters.cli.options import echo_json, kafka_at, name_argument, owner_option, owner_or_default
 from nightwire.filters.cli.queries import read_filters
@@ -131,7 +140,7 @@ def _records(bootstrap: str, topics: Collection[str]) -> Iterator[Message]:
     try:
         yield from read_to_end(bootstrap, sorted(topics))
     except KafkaException as error:
-        if error.args[0].code() not in REFUSALS:
+        if error_code(error) not in REFUSALS:
             raise
         raise _denied(principal(bootstrap) or "you", "read") from error
 
@@ -155,7 +164,7 @@ def _write(bootstrap: str, author: str, id_: str, value: bytes | None, recent: i
     try:
         ensure_topics(bootstrap, [settings(topic)])
     except KafkaException as error:
-        if error.args[0].code() not in REFUSALS:
+        if error_code(error) not in REFUSALS:
             raise
         raise _denied(author, "write") from error
     writer = Writer(producer(bootstrap, linger_ms=0))

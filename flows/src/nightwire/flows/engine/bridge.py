@@ -15,7 +15,16 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts, send_message_to_dead_letters, write_account
-from nightwire.core.kafka import GroupOffsets, Writer, admin, cluster_id, consumer, produce, producer
+from nightwire.core.kafka import (
+    GroupOffsets,
+    Writer,
+    admin,
+    cluster_id,
+    consumer,
+    error_code,
+    produce,
+    producer,
+)
 from nightwire.flows.engine.queue_reading import (
     BATCH,
     POLL,
@@ -161,7 +170,7 @@ class BridgeSession:
         try:
             self._transact(messages)
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
+            if error_code(error) != KafkaError.MSG_SIZE_TOO_LARGE:
                 raise
             self._sink = self._new_sink()  # the old one has gaps in its sequence numbers now
             if half := len(messages) // 2:

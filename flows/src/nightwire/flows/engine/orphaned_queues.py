@@ -18,6 +18,7 @@ from nightwire.core.kafka import (
     admin,
     all_watermarks,
     consumer,
+    error_code,
     headers_of,
     read_until,
     watermarks,
@@ -165,7 +166,7 @@ def _delete_group(client: AdminClient, group: str) -> None:
         try:
             client.delete_consumer_groups([group])[group].result(30)
         except KafkaException as error:
-            code = error.args[0].code()
+            code = error_code(error)
             if code == KafkaError.GROUP_ID_NOT_FOUND:
                 return
             if code != KafkaError.NON_EMPTY_GROUP or time.monotonic() > until:

@@ -22,6 +22,7 @@ from nightwire.core.kafka import (
     TopicPartition,
     Writer,
     consumer,
+    error_code,
     login,
     read_to_end,
     retry_while_unavailable,
@@ -233,7 +234,7 @@ class PartSession:
             sink.commit_transaction()
         except KafkaException as error:
             sink.abort_transaction(10)
-            if error.args[0].code() not in REBALANCING:
+            if error_code(error) not in REBALANCING:
                 raise
             self._rewind(source)
             return

@@ -178,12 +178,9 @@ def _counts(receipts: "list[Receipt]") -> dict[str, int]:
 def _signing_key(path: Path | None) -> "SigningKey | None":
     if path is None:
         return None
-    from nightwire.gateway.signing.signing_key import PASSWORD_VARIABLE, SigningError, open_signing_key
+    from nightwire.gateway.signing.signing_key import PASSWORD_VARIABLE, open_signing_key
 
-    try:
-        return open_signing_key(path, os.environ.get(PASSWORD_VARIABLE))
-    except SigningError as error:
-        raise click.ClickException(str(error)) from error
+    return open_signing_key(path, os.environ.get(PASSWORD_VARIABLE))
 
 
 def author_address(to: str | None) -> "Address":

@@ -8,9 +8,10 @@ import httpx
 
 from nightwire.core.cli import Column, Listing, show_tables
 from nightwire.gateway.status.tables import TABLES, Status, Table, cells
+from nightwire.schemas import MendableError
 
 
-class StatusError(Exception):
+class StatusError(MendableError):
     """No gateway answers; the message says where it was asked."""
 
 
@@ -53,12 +54,9 @@ def show_status(page: str, as_json: bool, *, wide: bool = False) -> None:
     """Print the status of the gateway at *page*.
 
     Raises:
-        click.ClickException: It does not answer.
+        StatusError: It does not answer.
     """
-    try:
-        status = fetch_status(page)
-    except StatusError as error:
-        raise click.ClickException(str(error)) from error
+    status = fetch_status(page)
     if as_json:
         click.echo(json.dumps(status, indent=2))
     else:

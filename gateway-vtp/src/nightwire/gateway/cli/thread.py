@@ -5,11 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
-from confluent_kafka import KafkaException
 
-from nightwire.core.cli import progress
-from nightwire.core.kafka import enter, read_to_end
-from nightwire.core.runtime import NoStackError, find_endpoints
+from nightwire.core.cli import progress, reached
+from nightwire.core.kafka import read_to_end
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.gateway.eventlog.decoder import element_hash
 from nightwire.schemas import DecodeError
@@ -40,12 +38,9 @@ def show_thread(bootstrap: str | None, ivorn: str, as_json: bool) -> None:
     """Print the thread of *ivorn*.
 
     Raises:
-        click.ClickException: There is no such event, or no Kafka.
+        click.ClickException: There is no such event.
     """
-    try:
-        found = thread(posts(enter(find_endpoints(bootstrap).kafka)), ivorn)
-    except (NoStackError, KafkaException) as error:
-        raise click.ClickException(str(error)) from error
+    found = thread(posts(reached(bootstrap).kafka), ivorn)
     if not found:
         raise click.ClickException(f"{ivorn} is not in the log, and nothing there cites it")
     if as_json:

@@ -10,9 +10,10 @@ from nightwire.gateway.voevent.packet import read_packet
 from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
 from nightwire.gateway.vtp.frames import FrameDecoder, FrameError
 from nightwire.gateway.vtp.transport import is_transport, read_transport
+from nightwire.schemas import MendableError
 
 
-class PingError(Exception):
+class PingError(MendableError):
     """There is no broker, or it is silent; the message says which."""
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nightwire.core.channels import ChannelCopies
-from nightwire.core.kafka import DeliveryError, Headers
+from nightwire.core.kafka import DeliveryError, Headers, error_text
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class LoopProducer:
         try:
             self._producer.list_topics(topic, timeout=10)
         except KafkaException as error:
-            log.warning("Kafka does not answer yet: %s", error.args[0].str())
+            log.warning("Kafka does not answer yet: %s", error_text(error))
 
     def close(self, timeout: float) -> int:
         """Wait at most *timeout* [s] for acknowledgements; return how many are missing.  Blocks."""
@@ -97,7 +97,7 @@ class LoopProducer:
                 self._loop.call_later(GATHER, self._send)
                 return
             except KafkaException as error:
-                self._loop.call_soon(acknowledged, DeliveryError(error.args[0].str()))
+                self._loop.call_soon(acknowledged, DeliveryError(error_text(error)))
             self._waiting.popleft()
 
     def _poll(self) -> None:

@@ -4,11 +4,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from confluent_kafka import Consumer, TopicCollection
-from confluent_kafka import TopicPartition as TopicPartitionOffset
+from confluent_kafka import TopicCollection
 
 from nightwire.core.accounting import Account, read_accounts
-from nightwire.core.kafka import TopicPartition, admin, consumer, ensure_topics
+from nightwire.core.kafka import TopicPartition, admin, consumer, ensure_topics, watermarks
 from nightwire.gateway.eventlog.accounts import STAGE
 from nightwire.gateway.eventlog.event import Positions
 from nightwire.gateway.eventlog.event_index import EventIndex
@@ -17,9 +16,6 @@ from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, VOEVENTS, VTP_POSIT
 from nightwire.schemas.topics import settings as topic_settings
 
 log = logging.getLogger(__name__)
-
-Watermarks = Mapping[TopicPartition, tuple[int, int]]
-"""First offset and the one after the last, per topic and partition."""
 
 
 @dataclass(frozen=True)
@@ -73,27 +69,31 @@ def find_start_offsets(settings: EventLogSettings, *, with_accounts: bool) -> St
     both = {part: min(indexed[part], named[part]) for part in indexed.keys() & named.keys()}
     written = read_accounts(settings.bootstrap) if settings.accounts or with_accounts else []
     known = accounted(written) if settings.accounts else None
-    reader = consumer(settings.bootstrap)
-    try:
-        watermarks = _watermarks(reader, settings.topics)
-    finally:
-        reader.close()
-    return replace(start_offsets(watermarks, both, known), log=identity, written=written)
+    with consumer(settings.bootstrap) as reader:
+        parts = reader.list_topics(timeout=10).topics
+        held = {
+            (one, part): watermarks(reader, one, part)
+            for one in settings.topics
+            for part in parts[one].partitions
+        }
+    return replace(start_offsets(held, both, known), log=identity, written=written)
 
 
 def start_offsets(
-    watermarks: Watermarks, indexed: Mapping[int, int], known: Mapping[int, int] | None
+    held: Mapping[TopicPartition, tuple[int, int]],
+    indexed: Mapping[int, int],
+    known: Mapping[int, int] | None,
 ) -> StartOffsets:
     """Decide where to begin.  Pure.
 
     Args:
-        watermarks: The offsets that the log holds.
+        held: The first offset that the log holds, and the one after the last.
         indexed: The next offset to index, per partition of `voevents`.
         known: The next one to account for; None where this gateway keeps no accounts.
     """
-    live = {topic_partition: high for topic_partition, (_, high) in watermarks.items()}
+    live = {topic_partition: high for topic_partition, (_, high) in held.items()}
     start, first = dict(live), {}
-    for (topic, partition), (low, high) in watermarks.items():
+    for (topic, partition), (low, high) in held.items():
         if topic != VOEVENTS:
             continue
         index_next = _within(indexed.get(partition, low), low, high)
@@ -101,7 +101,7 @@ def start_offsets(
         start[topic, partition] = min(index_next, account_next)
         first[partition] = account_next
     return StartOffsets(
-        start, live, first, {topic_partition: low for topic_partition, (low, _) in watermarks.items()}
+        start, live, first, {topic_partition: low for topic_partition, (low, _) in held.items()}
     )
 
 
@@ -136,14 +136,3 @@ def _indexed(index: EventIndex, identity: str) -> dict[int, int]:
     if not index.follows(identity):
         log.warning("%s was of another log; it is made anew from this one", index.folder)
     return index.positions()
-
-
-def _watermarks(reader: Consumer, topics: Sequence[str]) -> dict[TopicPartition, tuple[int, int]]:
-    known = reader.list_topics(timeout=10).topics
-    found = {}
-    for topic_partition in [(topic, partition) for topic in topics for partition in known[topic].partitions]:
-        low, high = reader.get_watermark_offsets(
-            TopicPartitionOffset(*topic_partition), timeout=10, cached=False
-        )
-        found[topic_partition] = (int(low), int(high))
-    return found

@@ -9,7 +9,7 @@ from functools import partial
 from confluent_kafka import KafkaException, Message
 
 from nightwire.core.accounting import Account, OffsetAccounts, send_message_to_dead_letters
-from nightwire.core.kafka import Writer
+from nightwire.core.kafka import Writer, error_text
 from nightwire.gateway.eventlog.accounts import AccountWriter
 from nightwire.gateway.eventlog.deduplicator import RETRY_DELAY, Deduplicator, retry_until_written
 from nightwire.gateway.ingest.gcn import DEAD_LETTERED, DELIVERED, DUPLICATE, STAGE, count_outcome
@@ -59,7 +59,7 @@ class GcnMirror:
             try:
                 await self._read()
             except KafkaException as error:
-                message = error.args[0].str()
+                message = error_text(error)
                 log.error("GCN's Kafka at %s: %s", self._settings.bootstrap, message)  # noqa: TRY400
                 await asyncio.sleep(RETRY_DELAY)
 

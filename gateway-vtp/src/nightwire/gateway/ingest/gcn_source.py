@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core.accounting import OffsetAccounts
-from nightwire.core.kafka import CONSUMER, STARTUP_ERRORS, TopicPartition, watermarks
+from nightwire.core.kafka import CONSUMER, STARTUP_ERRORS, TopicPartition, error_code, watermarks
 from nightwire.core.runtime import LogLimiter
 from nightwire.gateway.ingest.gcn import EXPIRED, count_outcome, is_new_topic, source_name, wanted
 from nightwire.gateway.ingest.settings import GcnSettings
@@ -98,7 +98,7 @@ class GcnSource:
             fresh = self._unassigned(metadata)
             begun = {name: self._begin(name, partition) for name, partition in fresh.items()}
         except KafkaException as error:
-            if error.args[0].code() not in TRANSIENT_ERRORS:
+            if error_code(error) not in TRANSIENT_ERRORS:
                 raise
             self._log_error(error.args[0])
             return False

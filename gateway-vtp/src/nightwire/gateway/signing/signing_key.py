@@ -9,11 +9,12 @@ from nightwire.gateway.signing.bundled_signatures import bundle
 from nightwire.gateway.signing.keyring import first_line
 from nightwire.gateway.voevent.packet import element_bytes
 from nightwire.gateway.voevent.xml import XMLRefusedError, parse_xml
+from nightwire.schemas import MendableError
 
 PASSWORD_VARIABLE = "NIGHTWIRE_SIGN_PASSWORD"  # noqa: S105  (a variable's name)
 
 
-class SigningError(Exception):
+class SigningError(MendableError):
     """A key cannot sign, or a document cannot be signed; the message says why."""
 
 

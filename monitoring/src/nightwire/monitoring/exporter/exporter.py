@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaException
 from prometheus_client import CollectorRegistry
 
-from nightwire.core.kafka import enter
+from nightwire.core.kafka import enter, error_text
 from nightwire.core.runtime import MetricsPage, Stop
 from nightwire.monitoring.exporter.cluster import AccountsFollower, ClusterObserver
 from nightwire.monitoring.exporter.metrics import register
@@ -68,7 +68,7 @@ class Exporter:
             enter(self._bootstrap)
         except KafkaException as plainer:
             error = plainer
-        return str(error.args[0].str())
+        return error_text(error)
 
     def _log_new(self, discrepancies: Iterable[str]) -> None:
         for line in set(discrepancies) - self._logged:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
@@ -49,8 +48,7 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
         NoTrafficError: It has none.
         KafkaException: Kafka cannot be reached.
     """
-    reader: Any = consumer(bootstrap, enable_partition_eof=True)
-    try:
+    with consumer(bootstrap, enable_partition_eof=True) as reader:
         known = reader.list_topics(timeout=10).topics
         numbers = sorted(known[topic].partitions) if topic in known else []
         held = {number: watermarks(reader, topic, number) for number in numbers}
@@ -62,8 +60,6 @@ def traffic_of(bootstrap: str, topic: str, *, count: int, seconds: float) -> Tra
         reader.assign([TopicPartitionOffset(topic, number, at) for number, at in places.items()])
         ends = {(topic, number): held[number].high for number in places}
         values = [one.value() for one in read_until(reader, ends)] if ends else []
-    finally:
-        reader.close()
     if not (there := [value for value in values if value]):
         raise NoTrafficError(f"{topic} has no alerts to judge: begin when some are there")
     return Traffic(appended / seconds, there)

@@ -165,8 +165,7 @@ def offsets_ahead(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]
     Raises:
         KafkaException: Kafka cannot be reached.
     """
-    client: Any = consumer(bootstrap)
-    try:
+    with consumer(bootstrap) as client:
         numbers = sorted(client.list_topics(topic, timeout=10).topics[topic].partitions)
         if not numbers:
             return ()
@@ -174,8 +173,6 @@ def offsets_ahead(bootstrap: str, topic: str, *, lead: float) -> tuple[int, ...]
         asked = [TopicPartitionOffset(topic, number, since) for number in numbers]
         highs = [watermarks(client, topic, number).high for number in numbers]
         before = retry_while_unavailable(partial(client.offsets_for_times, asked, timeout=10), patience=10.0)
-    finally:
-        client.close()
     counts = [high - at.offset if at.offset >= 0 else 0 for high, at in zip(highs, before, strict=True)]
     ahead = (math.ceil(count * lead / RATE_WINDOW) for count in counts)
     return tuple(high + count for high, count in zip(highs, ahead, strict=True))

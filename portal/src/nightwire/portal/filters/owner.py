@@ -6,7 +6,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from confluent_kafka import KafkaException
 
-from nightwire.core.kafka import REFUSALS, DeliveryError, Principal, identity, speaking_for
+from nightwire.core.kafka import (
+    REFUSALS,
+    DeliveryError,
+    Principal,
+    error_code,
+    error_text,
+    identity,
+    speaking_for,
+)
 from nightwire.filters.authoring import NoAnswerError
 from nightwire.schemas.serving import KafkaAccess, Login, RefusedError, Token
 
@@ -62,9 +70,9 @@ class Owner:
             with speaking_for(self._principal()):
                 return question(*asked, **named)
         except KafkaException as error:
-            refused = error.args[0].code() in REFUSALS
+            refused = error_code(error) in REFUSALS
             says = "refuses" if refused else "does not answer"
-            raise RefusedError(403 if refused else 503, f"Kafka {says}: {error.args[0].str()}") from error
+            raise RefusedError(403 if refused else 503, f"Kafka {says}: {error_text(error)}") from error
         except (DeliveryError, NoAnswerError) as error:
             raise RefusedError(503, str(error)) from error
 

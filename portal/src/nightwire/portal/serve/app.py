@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from nightwire.core.kafka import error_text
 from nightwire.filters.language import FilterError
 from nightwire.portal.account.sessions import MAX_LIFETIME
 from nightwire.portal.records import MissingError
@@ -147,7 +148,7 @@ async def _respond(portal: Portal, handler: Handler, counter: Counter, http: Req
         response = await handler(portal, http)
     except tuple(STATUS) as error:
         status = next(code for kind, code in STATUS.items() if isinstance(error, kind))
-        why = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        why = error_text(error) if isinstance(error, KafkaException) else str(error)
         response = _refusal(portal, http, getattr(error, "status", status), why)
     response.headers.setdefault("Cache-Control", "no-store")
     counter.labels(path, str(response.status_code)).inc()

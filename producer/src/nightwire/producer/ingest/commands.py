@@ -130,7 +130,6 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
     """
     from nightwire.core.runtime import find_endpoints
     from nightwire.producer.ingest.run import IngestSettings, run_ingest
-    from nightwire.producer.ingest.source import SourceError
 
     plan = _plan(source, **options)
     found = find_endpoints(bootstrap, registry)
@@ -138,10 +137,7 @@ def ingest(source: str, bootstrap: str | None, registry: str | None, as_json: bo
         raise click.UsageError("no schema registry of ours: name it with --registry URL")
     group = options["group"] or f"nightwire-{plan.survey}"
     where = IngestSettings(source, group, options["source_registry"], found)
-    try:
-        counts = run_ingest(plan, where, metrics_port=options["metrics_port"], quiet=as_json)
-    except SourceError as error:
-        raise click.ClickException(str(error)) from error
+    counts = run_ingest(plan, where, metrics_port=options["metrics_port"], quiet=as_json)
     _show(counts, as_json=as_json)
     raise SystemExit(1 if plan.until_end and counts.dead_lettered else 0)
 

@@ -16,6 +16,7 @@ from nightwire.core.kafka import (
     DeliveryError,
     Headers,
     Writer,
+    error_text,
     fenced_producer,
     produce,
     read_to_end,
@@ -361,7 +362,7 @@ class TransactionalSink:
                 if self.stop.is_set():
                     deadline = deadline or time.monotonic() + STOP_TIMEOUT
                     if time.monotonic() > deadline:
-                        raise DeliveryError(f"Kafka is away: {error.args[0].str()}") from error
+                        raise DeliveryError(f"Kafka is away: {error_text(error)}") from error
             else:
                 return
 
@@ -386,4 +387,4 @@ def _visits(items: Iterable[Item]) -> list[int]:
 def _as_delivery(error: DeliveryError | KafkaException) -> DeliveryError:
     if isinstance(error, DeliveryError):
         return error
-    return DeliveryError(error.args[0].str())
+    return DeliveryError(error_text(error))

@@ -11,11 +11,12 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.core import kafka
-from nightwire.core.kafka import TopicPartition, properties, watermarks
+from nightwire.core.kafka import TopicPartition, error_code, error_text, properties, watermarks
 from nightwire.core.runtime import LogLimiter
 from nightwire.producer.ingest.batch import Event
 from nightwire.producer.ingest.items import Item, beginning, expired
 from nightwire.producer.ingest.plan import Plan
+from nightwire.schemas import MendableError
 
 log = logging.getLogger("nightwire.ingest")
 
@@ -46,7 +47,7 @@ TOLERATED_ERRORS = (
 """Errors from which librdkafka recovers, or of the group, in which we keep no position."""
 
 
-class SourceError(Exception):
+class SourceError(MendableError):
     """The source does not fit our accounts, or cannot be read; the message says what to do."""
 
 
@@ -70,7 +71,7 @@ def connect(address: str, group: str, env: Mapping[str, str] = os.environ) -> Co
         )
     except KafkaException as error:
         named = ", ".join(PREFIX + name.upper().replace(".", "_") for name in sorted(settings))
-        reason = error.args[0].str()
+        reason = error_text(error)
         if any(value and value in reason for value in settings.values()):
             reason = error.args[0].name()
         raise SourceError(f"the source's settings ({named or 'none'}) are refused: {reason}") from None
@@ -190,9 +191,9 @@ class Source:
             fresh = {partition: self._begin(partition) for partition in sorted(wanted - self._next.keys())}
         except KafkaException as error:
             never = self._ends is None and self.plan.until_end
-            if error.args[0].code() not in TOLERATED_ERRORS or never:
+            if error_code(error) not in TOLERATED_ERRORS or never:
                 raise
-            log.warning("the source does not answer, asking again: %s", error.args[0].str())
+            log.warning("the source does not answer, asking again: %s", error_text(error))
             return
         self._adopt(fresh, wanted)
 

@@ -1,15 +1,12 @@
 """Closing the visits, and the replays, whose writer died."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from confluent_kafka import Message
-from confluent_kafka import TopicPartition as TopicPartitionOffset
-
-from nightwire.core.kafka import consumer, end_offsets, headers_of, read_to_end, read_until
+from nightwire.core.kafka import headers_of, read_to_end
 from nightwire.producer.visits.counts import VisitCounts
 from nightwire.producer.visits.visit_topic import (
     PATIENCE,
@@ -100,9 +97,9 @@ def close_abandoned(bootstrap: str, visit_topic: VisitTopic, left: list[KnownVis
         )
         for known in left
     }
-    opened = min(counts.opened for counts in counts_by_visit.values())
+    since = min(counts.opened for counts in counts_by_visit.values()) - timedelta(seconds=1)
     for topic in {topics.alerts(counts.survey) for counts in counts_by_visit.values()}:
-        for message in _since(bootstrap, topic, opened - timedelta(seconds=1)):
+        for message in read_to_end(bootstrap, [topic], patience=PATIENCE, since=since):
             headers = headers_of(message)
             visit, replay = _number(headers, VISIT_HEADER), _number(headers, REPLAY_HEADER)
             for known in left:
@@ -137,19 +134,3 @@ def close_dead_visits(bootstrap: str, visit_topic: VisitTopic, survey: str) -> i
 def _number(headers: Mapping[str, bytes], name: str) -> int | None:
     text = headers.get(name, b"")
     return int(text) if text.isdigit() else None
-
-
-def _since(bootstrap: str, topic: str, moment: datetime) -> Iterator[Message]:
-    """Yield the records of *topic* that were written since *moment*, up to its present end."""
-    reader = consumer(bootstrap, enable_partition_eof=True)
-    try:
-        ends = end_offsets(reader, [topic])
-        asked = [TopicPartitionOffset(*partition, int(moment.timestamp() * 1000)) for partition in ends]
-        found = reader.offsets_for_times(asked, timeout=10) if asked else []
-        starts = [one for one in found if one.offset >= 0]
-        reader.assign(starts)
-        partitions = [(one.topic, one.partition) for one in starts]
-        wanted = {partition: ends[partition] for partition in partitions}
-        yield from read_until(reader, wanted, patience=PATIENCE)
-    finally:
-        reader.close()

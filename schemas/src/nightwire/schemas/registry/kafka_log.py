@@ -116,7 +116,7 @@ class KafkaLog:
         """Read the log from its beginning until told to stop or it is lost."""
         self.cluster_id = create_topic(self._bootstrap)
         self._renew.clear()
-        consumer = Consumer(
+        with Consumer(
             _client(self._bootstrap)
             | {
                 "group.id": "nightwire-schemas",  # librdkafka wants one; nothing is ever committed
@@ -126,13 +126,10 @@ class KafkaLog:
                 "fetch.queue.backoff.ms": 5,
                 "fetch.wait.max.ms": 100,
             }
-        )
-        try:
+        ) as consumer:
             self._on_restart()
             consumer.assign([TopicPartition(SCHEMAS, 0, OFFSET_BEGINNING)])
             self._read(consumer)
-        finally:
-            consumer.close()
 
     def _read(self, consumer: Any) -> None:
         """Hand on record after record, until told to stop, or to begin anew."""

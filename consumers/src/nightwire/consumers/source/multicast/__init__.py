@@ -1,8 +1,7 @@
-"""Records by multicast, repaired from Kafka, and from Kafka alone where nothing is heard."""
+"""Records by multicast, repaired from Kafka, and from Kafka alone where nothing is received."""
 
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
 from nightwire.consumers.source.multicast.group_choice import GroupChoice
-from nightwire.consumers.source.multicast.in_order import Held, InOrder
 from nightwire.consumers.source.multicast.in_process import InProcessListener
 from nightwire.consumers.source.multicast.listener import Listener
 from nightwire.consumers.source.multicast.multicast_source import (
@@ -10,15 +9,16 @@ from nightwire.consumers.source.multicast.multicast_source import (
     MulticastGroupSource,
     MulticastSource,
 )
+from nightwire.consumers.source.multicast.reorder_buffer import BufferedRange, ReorderBuffer
 
 __all__ = [
     "AnyListener",
+    "BufferedRange",
     "ChannelListener",
     "GroupChoice",
-    "Held",
-    "InOrder",
     "InProcessListener",
     "Listener",
     "MulticastGroupSource",
     "MulticastSource",
+    "ReorderBuffer",
 ]

@@ -1,4 +1,4 @@
-"""What a reader with a condition hears: the topic of a channel that covers it."""
+"""What a reader with a condition receives: the topic of a channel that covers it."""
 
 import time
 from collections import Counter
@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.multicast.covering import covering
-from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.reorder_buffer import ReorderBuffer
 from nightwire.core.channels import (
     HEADER,
     ChannelMapping,
@@ -45,7 +45,7 @@ class ChannelListener:
         where: The condition.
 
     Attributes:
-        partitions: What was heard, by partition of the topics; whoever reads them keeps it.
+        partitions: What was received, by partition of the topics; whoever reads them keeps it.
         dropped: Records that no source of a channel wrote, by reason.
     """
 
@@ -53,7 +53,7 @@ class ChannelListener:
 
     def __init__(self, bootstrap: str, surveys: Mapping[str, str], where: str) -> None:
         self._surveys, self._where = surveys, where
-        self.partitions: dict[TopicPartition, InOrder] = {}
+        self.partitions: dict[TopicPartition, ReorderBuffer] = {}
         self.dropped: Counter[str] = Counter()
         self._table, self._known = ChannelTable(), False
         self._chosen: dict[str, ChannelMapping] = {}
@@ -112,13 +112,13 @@ class ChannelListener:
     def _choose(self) -> None:
         """Choose for each topic the channel that is read, and forget what another one said."""
         for topic, of_survey in self._surveys.items():
-            held = [one.mapping for one in self._table.of(topic) if one.mapping.derived]
-            found, before = covering(self._where, of_survey, held), self._chosen.pop(topic, None)
+            mappings = [one.mapping for one in self._table.of(topic) if one.mapping.derived]
+            found, before = covering(self._where, of_survey, mappings), self._chosen.pop(topic, None)
             if found is not None:
                 self._chosen[topic] = found
             if (found and number_of(found)) != (before and number_of(before)):
-                for heard in (one for (name, _), one in self.partitions.items() if name == topic):
-                    heard.reset()
+                for buffer in (one for (name, _), one in self.partitions.items() if name == topic):
+                    buffer.reset()
 
     def _follow_assignment(self) -> None:
         """Read the partitions of the channels that are ours, and no others."""
@@ -139,8 +139,8 @@ class ChannelListener:
     def _take(self, message: Message, now: float) -> str | None:
         """Take in a record of a channel; return why it is dropped, None where it is not."""
         place = self._assigned.get((str(message.topic()), message.partition() or 0))
-        heard = self.partitions.get(place) if place else None
-        if place is None or heard is None:  # it was ours a moment ago
+        buffer = self.partitions.get(place) if place else None
+        if place is None or buffer is None:  # it was ours a moment ago
             return None
         headers: Any = message.headers() or ()
         try:
@@ -151,7 +151,7 @@ class ChannelListener:
             return "foreign"
         record = _record(message, place, said.offset, headers) if said.offset >= 0 else None
         for known in said.ranges:
-            heard.add_known(known, [record] if record is not None and known is said.ranges[-1] else [], now)
+            buffer.add_known(known, [record] if record is not None and known is said.ranges[-1] else [], now)
         return None
 
 

@@ -29,9 +29,9 @@ class GroupChoice:
 
     def chosen(self) -> Mapping[str, ChannelMapping]:
         """Return the channel of each topic that has one."""
-        held = {topic: tuple(one.mapping for one in self._follower.of(topic)) for topic in self._surveys}
+        mappings = {topic: tuple(one.mapping for one in self._follower.of(topic)) for topic in self._surveys}
         found = {
-            topic: with_group(self._where, of_survey, held[topic])
+            topic: with_group(self._where, of_survey, mappings[topic])
             for topic, of_survey in self._surveys.items()
         }
         return {topic: one for topic, one in found.items() if one is not None}

@@ -1,4 +1,4 @@
-"""What a reader hears in the process that writes it."""
+"""What a reader receives in the process that writes it."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from nightwire.consumers.source.multicast.in_order import InOrder
+from nightwire.consumers.source.multicast.reorder_buffer import ReorderBuffer
 from nightwire.core.channels import LOCAL_DELIVERY, RecordQueue
 from nightwire.core.kafka import TopicPartition
 
@@ -23,10 +23,10 @@ TICK = 0.002
 
 
 class InProcessListener:
-    """Hears what this process writes to *topics* of the Kafka at *bootstrap*.
+    """Receives what this process writes to *topics* of the Kafka at *bootstrap*.
 
     Attributes:
-        partitions: What was heard, by partition; whoever reads them keeps it.
+        partitions: What was received, by partition; whoever reads them keeps it.
         dropped: Nothing: all that this process writes is believed.
     """
 
@@ -35,7 +35,7 @@ class InProcessListener:
 
     def __init__(self, bootstrap: str, topics: Sequence[str]) -> None:
         self._bootstrap, self._topics = bootstrap, topics
-        self.partitions: dict[TopicPartition, InOrder] = {}
+        self.partitions: dict[TopicPartition, ReorderBuffer] = {}
         self._queue = RecordQueue()
 
     def look(self, *, wait: bool = False) -> None:
@@ -46,8 +46,8 @@ class InProcessListener:
         """Take what was written, or what is first within *timeout* [s]; *answers* are awaited."""
         taken = self._queue.take(AT_ONCE, min(timeout, ANSWERS) if answers else timeout)
         for place, messages in groupby(taken, _place):
-            if (heard := self.partitions.get(place)) is not None:
-                _add_known(heard, [*messages])
+            if (buffer := self.partitions.get(place)) is not None:
+                _add_known(buffer, [*messages])
 
     def end_of(self, _partition: TopicPartition, _known: int) -> None:
         """Say that silence tells enough: Kafka has what is written later by others."""
@@ -61,11 +61,11 @@ def _place(message: Message) -> TopicPartition:
     return str(message.topic()), message.partition() or 0
 
 
-def _add_known(heard: InOrder, messages: Sequence[Message]) -> None:
+def _add_known(buffer: ReorderBuffer, messages: Sequence[Message]) -> None:
     """Note records of one partition, each run of offsets at once."""
     now, first = time.monotonic(), 0
     offsets = [one.offset() or 0 for one in messages]
     ends = [at for at, (one, two) in enumerate(pairwise(offsets), 1) if two != one + 1]
     for end in (*ends, len(offsets)):
-        heard.add_known(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
+        buffer.add_known(range(offsets[first], offsets[end - 1] + 1), messages[first:end], now)
         first = end

@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaException, Message
 
 from nightwire.consumers.source.multicast.group_choice import GroupChoice
-from nightwire.consumers.source.multicast.in_order import SILENCE, Held, InOrder
+from nightwire.consumers.source.multicast.reorder_buffer import SILENCE, BufferedRange, ReorderBuffer
 from nightwire.core.channels import ChannelMapping, channel_of
 from nightwire.core.datagrams import (
     HEARTBEAT,
@@ -36,7 +36,7 @@ from nightwire.core.datagrams import (
     parse_group,
     read_channels,
 )
-from nightwire.core.kafka import TopicPartition, asks_for_passwords
+from nightwire.core.kafka import TopicPartition, asks_for_passwords, error_text
 from nightwire.core.runtime import Backoff
 
 log = logging.getLogger("nightwire.consumers")
@@ -59,26 +59,26 @@ class Membership:
     """A group that is joined.
 
     Attributes:
-        socket: Hears it.
+        socket: Receives from it.
         chosen: By topic, the channels for which it is listened to; None where the group itself was
             asked for.
         channels: What it carries, by number.
-        heard: Partitions that were heard since it was chosen.
-        heard_at: When it was heard last. [s, the monotonic clock]
+        received: Partitions of which something came since it was chosen.
+        received_at: When something was received last. [s, the monotonic clock]
     """
 
     socket: socket.socket
     chosen: dict[str, ChannelMapping] | None = None
     channels: Mapping[int, Channel] = field(default_factory=dict)
-    heard: set[TopicPartition] = field(default_factory=set)
-    heard_at: float = field(default_factory=time.monotonic)
+    received: set[TopicPartition] = field(default_factory=set)
+    received_at: float = field(default_factory=time.monotonic)
 
 
 class Listener:
-    """Hears multicast groups: the one of *address*, or those of the channels that *choice* gives.
+    """Receives multicast groups: that of *address*, or those of the channels that *choice* gives.
 
     Where another channel is chosen, its group is joined first; the old one is left when each
-    partition was heard on the new one.
+    partition was received on the new one.
 
     Args:
         address: The group; None follows *choice*.
@@ -100,7 +100,7 @@ class Listener:
         choice: GroupChoice | None = None,
     ) -> None:
         self._bootstrap, self._topics, self._choice = bootstrap, topics, choice
-        self.partitions: dict[TopicPartition, InOrder] = {}
+        self.partitions: dict[TopicPartition, ReorderBuffer] = {}
         self.dropped: Counter[str] = Counter()
         self.on_channel: Callable[[Channel], None] = lambda _channel: None
         self._joined: dict[str, Membership] = {}  # by group, the one that was joined last at the end
@@ -155,7 +155,7 @@ class Listener:
         try:
             known = [read_channels(self._bootstrap, topic, patience=2.0) for topic in self._topics]
         except KafkaException as error:
-            log.warning("channels of %s not read: %s", ", ".join(self._topics), error.args[0].str())
+            log.warning("channels of %s not read: %s", ", ".join(self._topics), error_text(error))
             return
         names = {name for one in known for name in one}
         self._known = {name: [one[name] for one in known if name in one] for name in names}
@@ -202,7 +202,7 @@ class Listener:
         if member.chosen is None or member.chosen.get(mapping.topic) == mapping:
             return
         member.chosen[mapping.topic] = mapping
-        member.heard -= {one for one in member.heard if one[0] == mapping.topic}
+        member.received -= {one for one in member.received if one[0] == mapping.topic}
         still = {number: one for number, one in member.channels.items() if _is_meant(member, one)}
         member.channels = _unsigned(member, self._signed) | still
         log.info("joined %s: channel %s of %s", name, mapping.name, mapping.topic)
@@ -213,7 +213,7 @@ class Listener:
     def _is_left(self, name: str, chosen: Mapping[str, ChannelMapping], now: float) -> bool:
         if any(mapping.group == name for mapping in chosen.values()):
             return False
-        if now - self._joined[name].heard_at > SILENCE:
+        if now - self._joined[name].received_at > SILENCE:
             return True
         new = {
             topic: self._joined[str(mapping.group)]
@@ -221,7 +221,9 @@ class Listener:
             if mapping.group in self._joined
         }
         return all(
-            topic in new and (topic, number) in new[topic].heard and one.next >= chosen[topic].begins(number)
+            topic in new
+            and (topic, number) in new[topic].received
+            and one.next >= chosen[topic].begins(number)
             for (topic, number), one in self.partitions.items()
         )
 
@@ -238,7 +240,7 @@ class Listener:
         """Take in a datagram; return why it is dropped, None where it is not."""
         try:
             one, channel = believed(raw, member.channels)
-            member.heard_at = now
+            member.received_at = now
             if one.kind == HEARTBEAT:
                 return self._beats(one, channel.topic, member, now)
             return self._records(one, channel.topic, member, now)
@@ -249,23 +251,25 @@ class Listener:
         wrong = None
         for beat in decode_beats(one.body):
             if (partition := self.partitions.get((topic, beat.partition))) is not None:
-                wrong = partition.hear(beat, one.channel, one.time, now) or wrong
-                member.heard.add((topic, beat.partition))
+                wrong = partition.note_heartbeat(beat, one.channel, one.time, now) or wrong
+                member.received.add((topic, beat.partition))
         return wrong
 
     def _records(self, one: Datagram, topic: str, member: Membership, now: float) -> str | None:
         partition = self.partitions.get((topic, one.partition))
         if partition is None:  # another member's of our group
             return None
-        member.heard.add((topic, one.partition))
+        member.received.add((topic, one.partition))
         pack = decode_pack(one) if one.kind == PACKED else None
         if (wrong := partition.admit(one, pack[-1].offset if pack else one.offset, now)) is not None:
             return wrong
         if pack is not None:
             messages = [_message(topic, one.partition, entry) for entry in pack]
-            partition.hold(one.offset, Held(one.previous, pack[-1].offset, messages, len(one.body)))
-        elif (body := partition.whole(one)) is not None:
-            partition.hold(one.offset, _held(one, topic, body))
+            partition.insert(
+                one.offset, BufferedRange(one.previous, pack[-1].offset, messages, len(one.body))
+            )
+        elif (body := partition.reassembled(one)) is not None:
+            partition.insert(one.offset, _buffered(one, topic, body))
         return None
 
 
@@ -283,11 +287,11 @@ def _is_meant(member: Membership, channel: Channel) -> bool:
     return mapping is not None and channel_of(mapping).number == channel.number
 
 
-def _held(one: Datagram, topic: str, body: bytes) -> Held:
+def _buffered(one: Datagram, topic: str, body: bytes) -> BufferedRange:
     if one.flags & POINTER:
-        return Held(one.previous, one.offset, None, 0)
+        return BufferedRange(one.previous, one.offset, None, 0)
     message = _message(topic, one.partition, Entry(one.offset, one.time, one.flags, body))
-    return Held(one.previous, one.offset, [message], len(body))
+    return BufferedRange(one.previous, one.offset, [message], len(body))
 
 
 def _message(topic: str, partition: int, one: Entry) -> Message:

@@ -1,9 +1,9 @@
-"""A reader's records by multicast: from the LAN while it is heard, from Kafka while it is not.
+"""A reader's records by multicast: from the LAN while datagrams come, else from Kafka.
 
 A partition begins in Kafka.  When what the LAN says joins what was handed out, Kafka's fetching is
 paused and the LAN hands out; what it loses is repaired by offset.  When it is silent, or has lost
 very much, the partition goes back to Kafka, where it goes on at the same offset.  The topic of a
-derived channel is heard as a LAN is.
+derived channel is received as a LAN is.
 """
 
 import logging
@@ -18,13 +18,13 @@ from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.consumers.source.consumer_group import GroupSource
 from nightwire.consumers.source.multicast.channel_listener import ChannelListener
-from nightwire.consumers.source.multicast.in_order import InOrder
 from nightwire.consumers.source.multicast.in_process import InProcessListener
 from nightwire.consumers.source.multicast.listener import Listener
+from nightwire.consumers.source.multicast.reorder_buffer import ReorderBuffer
 from nightwire.consumers.source.multicast.repair import SHORT, Repairs
 from nightwire.consumers.source.record_source import RecordSource, next_offsets, position_of
 from nightwire.core.datagrams import Channel, Judge, channel_judge
-from nightwire.core.kafka import RecordFetcher, TopicPartition
+from nightwire.core.kafka import RecordFetcher, TopicPartition, error_text
 from nightwire.schemas import AlertDecoder, RegistryAwayError
 
 log = logging.getLogger("nightwire.consumers")
@@ -44,11 +44,11 @@ AnyListener = Listener | ChannelListener | InProcessListener
 
 
 class MulticastSource(RecordSource):
-    """Records by assignment, by multicast or a channel where that is heard.
+    """Records by assignment, by multicast or a channel where that is received.
 
     Args:
         given: What `RecordSource` takes.
-        listener: Hears it.
+        listener: Receives it.
         repair: Fetches what was lost.
         decoder: Reads alerts as they were written, for channels with a condition.
         more: What else a source takes.
@@ -141,16 +141,16 @@ class MulticastSource(RecordSource):
         self._follow_assignment()
         self._take_repairs()
         now = time.monotonic()
-        for partition, heard in self._listener.partitions.items():
-            heard.advance(self._next[partition])
+        for partition, buffer in self._listener.partitions.items():
+            buffer.advance(self._next[partition])
             if partition in self._by_lan:
-                self._from_lan(partition, heard, now)
-            elif self._tail is None and heard.connects(now):
-                self._to_lan(partition, heard)
-                self._from_lan(partition, heard, now)
+                self._from_lan(partition, buffer, now)
+            elif self._tail is None and buffer.connects(now):
+                self._to_lan(partition, buffer)
+                self._from_lan(partition, buffer, now)
 
     def _follow_assignment(self) -> None:
-        """Hear the partitions that are ours, and no others."""
+        """Receive the partitions that are ours, and no others."""
         known = self._listener.partitions
         for gone in known.keys() - self._next.keys():
             del known[gone]
@@ -159,40 +159,40 @@ class MulticastSource(RecordSource):
             self._silent.discard(gone)
         for partition, offset in self._next.items():
             if partition not in known or known[partition].next > offset:  # new, or given back to us
-                known[partition] = InOrder(offset, self._listener.patience)
+                known[partition] = ReorderBuffer(offset, self._listener.patience)
                 self._by_lan.discard(partition)
 
     def _take_repairs(self) -> None:
         for partition, gaps, messages, why in self._repairs.answers():
             if self._asked.pop(partition, None) is None or partition not in self._by_lan:
                 continue
-            heard, was_silent = self._listener.partitions[partition], partition in self._silent
+            buffer, was_silent = self._listener.partitions[partition], partition in self._silent
             self._silent.discard(partition)
             offsets = [one.offset() or 0 for one in messages]
             for gap in gaps if why is None else ():
                 found = messages[bisect_left(offsets, gap.start) : bisect_left(offsets, gap.stop)]
-                heard.fill(gap, found)
+                buffer.fill(gap, found)
                 self.repaired += len(found)
             if why is not None:
                 self._to_kafka(partition, why)
             elif was_silent and messages:
-                self._hand_out_ready(partition, heard)
+                self._hand_out_ready(partition, buffer)
                 self._to_kafka(partition, "nobody says what of it is wanted")
             elif was_silent:
-                heard.confirm(time.monotonic())
-            elif messages and heard.strays(time.monotonic()):
-                self._hand_out_ready(partition, heard)
+                buffer.confirm(time.monotonic())
+            elif messages and buffer.note_uncovered(time.monotonic()):
+                self._hand_out_ready(partition, buffer)
                 self._to_kafka(partition, "others write there too")
 
-    def _from_lan(self, partition: TopicPartition, heard: InOrder, now: float) -> None:
-        self._hand_out_ready(partition, heard)
+    def _from_lan(self, partition: TopicPartition, buffer: ReorderBuffer, now: float) -> None:
+        self._hand_out_ready(partition, buffer)
         if (since := self._asked.get(partition)) is not None:
             if now - since > SHORT:
                 self._to_kafka(partition, f"Kafka does not say for {SHORT:g} s what was lost")
             return
-        why, gaps = None, heard.overdue(now)
-        if not gaps and heard.is_behind(now):
-            why, gaps = self._silence(partition, heard, now)
+        why, gaps = None, buffer.overdue(now)
+        if not gaps and buffer.is_behind(now):
+            why, gaps = self._silence(partition, buffer, now)
         if (lost := sum(map(len, gaps))) > LONG_GAP:
             why = f"{lost:,} records were lost"
         if why is not None:
@@ -202,25 +202,25 @@ class MulticastSource(RecordSource):
             self._asked[partition] = now
 
     def _silence(
-        self, partition: TopicPartition, heard: InOrder, now: float
+        self, partition: TopicPartition, buffer: ReorderBuffer, now: float
     ) -> tuple[str | None, list[range]]:
         """Return why a silent partition is left, or what may have been missed of it."""
-        end = self._listener.end_of(partition, heard.next)
-        if end is None and heard.is_silent(now):
-            return "nothing is heard", []
-        if end is None or end < heard.next:  # the topic was made anew, or a relay is far behind
-            heard.leave(now)
-            return "what is heard lies before that", []
-        if end == heard.next:
-            heard.confirm(now)
+        end = self._listener.end_of(partition, buffer.next)
+        if end is None and buffer.is_silent(now):
+            return "nothing is received", []
+        if end is None or end < buffer.next:  # the topic was made anew, or a relay is far behind
+            buffer.leave(now)
+            return "what is received lies before that", []
+        if end == buffer.next:
+            buffer.confirm(now)
             return None, []
         self._silent.add(partition)
-        return None, [range(heard.next, end)]
+        return None, [range(buffer.next, end)]
 
-    def _hand_out_ready(self, partition: TopicPartition, heard: InOrder) -> None:
-        for messages, was_sent in heard.ready():
+    def _hand_out_ready(self, partition: TopicPartition, buffer: ReorderBuffer) -> None:
+        for messages, was_sent in buffer.ready():
             self._hand_out(partition, messages, was_sent)
-        self._next[partition] = heard.next
+        self._next[partition] = buffer.next
 
     def _hand_out(self, partition: TopicPartition, messages: Sequence[Message], was_sent: bool) -> None:
         """Add *messages* to the backlog; those that a relay sent are the channel's."""
@@ -229,11 +229,11 @@ class MulticastSource(RecordSource):
             if was_sent and partition[0] in self._judges:
                 self._carried |= dict.fromkeys(map(position_of, messages), True)
 
-    def _to_lan(self, partition: TopicPartition, heard: InOrder) -> None:
+    def _to_lan(self, partition: TopicPartition, buffer: ReorderBuffer) -> None:
         self._consumer.pause([TopicPartitionOffset(*partition)])
         self._repairs.ask(partition, ())
         self._by_lan.add(partition)
-        heard.confirm(time.monotonic())
+        buffer.confirm(time.monotonic())
         log.info("%s[%d]: by %s from offset %d", *partition, self._listener.name, self._next[partition])
 
     def _to_kafka(self, partition: TopicPartition, why: str) -> None:
@@ -249,7 +249,7 @@ class MulticastSource(RecordSource):
             self._consumer.resume([place])
         except KafkaException as error:
             if partition in self._next:
-                log.warning("%s[%d]: %s; assigning it anew", *partition, error.args[0].str())
+                log.warning("%s[%d]: %s; assigning it anew", *partition, error_text(error))
                 self._consumer.incremental_unassign([place])
                 self._consumer.incremental_assign([place])
 
@@ -276,7 +276,7 @@ class MulticastSource(RecordSource):
 
 
 class MulticastGroupSource(MulticastSource, GroupSource):
-    """Records of a member of a group, by multicast or a channel where that is heard."""
+    """Records of a member of a group, by multicast or a channel where that is received."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
@@ -290,7 +290,7 @@ class MulticastGroupSource(MulticastSource, GroupSource):
         return messages
 
     def _pass_over(self) -> None:
-        """What is not heard, since it is not wanted, is done with what came before it."""
+        """What is not received, since it is not wanted, is done with what came before it."""
         if self._backlog:
             return
         for partition in self._by_lan & self._next.keys():

@@ -10,9 +10,6 @@ Value = TypeVar("Value")
 REMEMBERED = 1 << 14
 """Values that a memo holds before it starts anew."""
 
-MAX_VARINT = 10
-"""Longest variable-length integer. [byte]  Ten groups of seven bits hold 64."""
-
 LIMITS = {32: (-(1 << 31), (1 << 31) - 1), 64: (-(1 << 63), (1 << 63) - 1)}
 
 
