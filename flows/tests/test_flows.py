@@ -33,7 +33,7 @@ from nightwire.filters.cli.notify import check_url, doubt, flow_name, notify_own
 from nightwire.filters.language import FilterError
 from nightwire.flows.commands import flow as verb
 from nightwire.flows.engine.bridge import Bridge
-from nightwire.flows.engine.terminal_runner import TerminalRunner
+from nightwire.flows.engine.delivery import TerminalRunner
 from nightwire.flows.model import parse
 from nightwire.flows.problems import ProblemReporter
 from nightwire.flows.terminals import TerminalLimits

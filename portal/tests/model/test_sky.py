@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightwire.portal.model import density, moc
-from nightwire.portal.model.sky import mollweide, outlines
+from nightwire.portal.model.mollweide import mollweide, outlines
 from portal.tests.model.test_recent import row
 
 ROWS = [row(1, ra=10.0, dec=-20.0), row(2, ra=10.1, dec=-20.0), row(3, ra=359.9, dec=89.0), row(4, dec=-95.0)]
@@ -30,7 +30,7 @@ def _deg():  # type: ignore[no-untyped-def]
 
 
 def test_cells_lie_within_the_ellipse() -> None:
-    points = np.array([point for outline in outlines(range(3072)) for point in outline])
+    points = np.array([point for outline in outlines(range(3072), 4) for point in outline])
     assert ((points[:, 0] / 2) ** 2 + points[:, 1] ** 2).max() < 1 + 1e-6
 
 

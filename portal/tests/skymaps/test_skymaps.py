@@ -16,7 +16,7 @@ from astropy import units
 from PIL import Image
 
 from nightwire.core.kafka import Writer, producer
-from nightwire.portal.model.sky import mollweide
+from nightwire.portal.model.mollweide import mollweide
 from nightwire.portal.skymaps import HostError, SkymapCache, cache
 from nightwire.portal.skymaps.drawing import INK, DrawnSkymap, draw, png_of
 from nightwire.portal.skymaps.regions import SkymapError, regions

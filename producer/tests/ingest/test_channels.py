@@ -9,7 +9,7 @@ from nightwire.core.channels import HEADER, MARK, ChannelCopies, coverage_of
 from nightwire.core.kafka import headers_of, read_to_end
 from nightwire.multicast.channel_admin import make_channel, remove_channel
 from nightwire.producer.ingest.items import Item, Output
-from nightwire.producer.ingest.sink import TransactionalSink, transactional_producer
+from nightwire.producer.ingest.transactional_sink import TransactionalSink, transactional_producer
 from nightwire.schemas import SIM_ALERT_ID
 from nightwire.schemas.topics import channel
 from nightwire.schemas.wire import frame

@@ -25,8 +25,8 @@ from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Topics, night
 from nightwire.producer.ingest.positions import SourcePositions
 from nightwire.producer.ingest.schemas import SchemaPatience
-from nightwire.producer.ingest.sink import FencedError, TransactionalSink, TransactionWriter
 from nightwire.producer.ingest.source import SourceError, connect
+from nightwire.producer.ingest.transactional_sink import FencedError, TransactionalSink, TransactionWriter
 from nightwire.producer.ingest.transform import Transformer, has_path, wanted_fields
 from nightwire.producer.ingest.visits import MirroredVisits, from_record
 from nightwire.schemas import Codec, RegistryAwayError, SchemaError, UnknownSchemaError, survey

@@ -2,32 +2,28 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from threading import Thread
 
 import uvicorn
 from prometheus_client import CollectorRegistry, Gauge
 
-from nightwire.core.kafka import DeliveryError
-from nightwire.core.presence import HttpService, entry_key, registered, request_counter
+from nightwire.core.presence import HttpService, registered, request_counter
 from nightwire.core.runtime import Stop, site_name
 from nightwire.directory.authorization import Authorizer
-from nightwire.directory.ingest import Follower, write
+from nightwire.directory.ingest import Follower
 from nightwire.directory.mediator import Mediator
 from nightwire.directory.model import SiteRows, View
 from nightwire.directory.serve.app import Site, application
+from nightwire.directory.serve.expiry import expiry
 from nightwire.directory.serve.health_watch import WatchedProcess, watch_all
 from nightwire.directory.sites import MAX_SITES, SiteAddress, SiteDiscovery
 from nightwire.schemas.serving import run
-from nightwire.schemas.topics import DIRECTORY, SUBSCRIPTIONS
 
 log = logging.getLogger("nightwire.directory")
 
 GRACE = 86_400.0
 """Time after which the entry of a process that is gone is deleted. [s]"""
-EXPIRY_INTERVAL = 60.0
-"""Time between two searches for such. [s]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,29 +117,3 @@ def register_gauges(metrics: CollectorRegistry, discovery: SiteDiscovery, view: 
     sites.set_function(lambda: discovery.refused)
     known = Gauge("nightwire_directory_entries", "Entries known, of all sites.", registry=metrics)
     known.set_function(lambda: view.query("SELECT count(*) FROM entries").rows[0][0])
-
-
-@contextmanager
-def expiry(bootstrap: str, rows: SiteRows, grace: float) -> Iterator[None]:
-    """Delete entries and interests that are gone for longer than *grace* [s], in a thread."""
-    stop = Stop()
-
-    def delete(topic: str, gone: list[str]) -> None:
-        with suppress(DeliveryError):  # tried again next time
-            write(bootstrap, dict.fromkeys(gone), topic)
-            for key in gone:
-                log.info("%s is taken out: it has been gone for %.0f h", key, grace / 3600)
-
-    def expire() -> None:
-        while not stop.wait(min(EXPIRY_INTERVAL, grace)):
-            old = rows.expired_entries(grace)
-            gone = [entry_key({"site": rows.site, "kind": kind, "name": name}) for kind, name in old]
-            delete(DIRECTORY, gone)
-            silent = rows.expired_interests(grace)
-            delete(SUBSCRIPTIONS, [f"{rows.site}/{who}/{name}" for who, name in silent])
-
-    Thread(target=expire, name="directory-forget", daemon=True).start()
-    try:
-        yield
-    finally:
-        stop.set()

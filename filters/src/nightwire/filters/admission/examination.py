@@ -15,7 +15,7 @@ from nightwire.filters.language import SurveySchemas, partial_names, schema_name
 from nightwire.filters.language.vector import schemas_of
 from nightwire.filters.model.chains import is_derived
 from nightwire.filters.model.compilation import Compilation
-from nightwire.filters.model.lanes import LaneLoad
+from nightwire.filters.model.lane_choice import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.recent import Sample
 from nightwire.filters.reading.requirements import named_columns

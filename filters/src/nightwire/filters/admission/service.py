@@ -24,7 +24,7 @@ from nightwire.filters.decision.backfill_decision import BackfillJob
 from nightwire.filters.decision.backfill_jobs import BackfillJobs
 from nightwire.filters.language import FilterError
 from nightwire.filters.model.filter_set import milliseconds
-from nightwire.filters.model.lanes import NEWEST, SUSPEND, LaneLoad
+from nightwire.filters.model.lane_choice import NEWEST, SUSPEND, LaneLoad
 from nightwire.filters.model.live_filter import LiveFilter
 from nightwire.filters.reading.recent import Sample, newest_alerts
 from nightwire.filters.sandbox import Strength

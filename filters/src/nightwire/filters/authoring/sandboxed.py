@@ -21,7 +21,7 @@ from nightwire.filters.authoring.report import JudgedAlert, Report, sql_report
 from nightwire.filters.authoring.watchlist import TRIED
 from nightwire.filters.language import FilterError, instrumented_copy
 from nightwire.filters.language.vector import NoColumn
-from nightwire.filters.model.lanes import LaneLoad
+from nightwire.filters.model.lane_choice import LaneLoad
 from nightwire.filters.model.text_facts import TextFacts, load_facts
 from nightwire.filters.reading.matches import as_asked
 from nightwire.filters.reading.recent import Sample

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nightwire.filters.decision.engine_state import EngineState, read_json, write_atomically
 from nightwire.filters.decision.slow_lanes import FOLDER, SlowLanes
-from nightwire.filters.model.lanes import QUICK_LANE_US, assigned, wanted_lanes
+from nightwire.filters.model.lane_choice import QUICK_LANE_US, assigned, wanted_lanes
 from nightwire.filters.model.live_filter import SLOW, FilterVersion, LiveFilter
 from nightwire.filters.model.offsets import Offset, positions
 

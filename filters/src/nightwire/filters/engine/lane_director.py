@@ -17,7 +17,7 @@ from nightwire.filters.decision.quota import admitted_of
 from nightwire.filters.decision.slow_lanes import LaneChange, SlowLanes
 from nightwire.filters.engine.lane_assignment import keep_wanted, load_wanted
 from nightwire.filters.engine.settings import EngineSettings
-from nightwire.filters.model.lanes import QUICK_LANE_US, VISIT_ALERTS, VISIT_S, LaneLoad, wanted_lanes
+from nightwire.filters.model.lane_choice import QUICK_LANE_US, VISIT_ALERTS, VISIT_S, LaneLoad, wanted_lanes
 from nightwire.filters.model.live_filter import SLOW, LiveFilter
 from nightwire.filters.model.offsets import planned_at, version
 

@@ -18,7 +18,7 @@ from nightwire.filters.delivery.producers import ControlProducer
 from nightwire.filters.engine.lane_director import LaneDirector
 from nightwire.filters.engine.slow_lane_process import LaneBatch, LaneLag
 from nightwire.filters.language import FilterError
-from nightwire.filters.model.lanes import SUSPEND
+from nightwire.filters.model.lane_choice import SUSPEND
 from nightwire.filters.model.live_filter import SLOW
 from nightwire.filters.stats.metrics import Metrics
 from nightwire.schemas import records

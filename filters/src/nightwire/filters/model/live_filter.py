@@ -7,7 +7,7 @@ from nightwire.filters.model.transform import Transform
 from nightwire.schemas import topics
 
 QUICK, SLOW = "quick", "slow"
-"""Lanes; see `nightwire.filters.model.lanes`."""
+"""Lanes; see `nightwire.filters.model.lane_choice`."""
 
 FilterVersion = tuple[str, int]
 """A filter, ``owner/name``, and its version."""

@@ -1,10 +1,10 @@
 """Parts of flows at work: plans of stones, run by Kafka's transactions."""
 
 from nightwire.flows.engine.bridge import Bridge
+from nightwire.flows.engine.delivery import TerminalRunner
 from nightwire.flows.engine.orphaned_queues import delete_orphaned_queues, purge, unread_counts
 from nightwire.flows.engine.part import PartRunner
 from nightwire.flows.engine.plan import Plan, compile_part, queue_topics, schema_topic
-from nightwire.flows.engine.terminal_runner import TerminalRunner
 
 __all__ = [
     "Bridge",

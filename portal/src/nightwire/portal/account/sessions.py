@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 
 from nightwire.schemas.serving import Login, Token
@@ -48,6 +50,16 @@ class Sessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.secret, self._clock = secrets.token_urlsafe(32), clock
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+
+    def middleware(self, *, private: bool) -> Middleware:
+        """Return what signs the cookies, which are sent by HTTPS alone where *private*."""
+        return Middleware(
+            SessionMiddleware,
+            secret_key=self.secret,
+            session_cookie="__Host-nightwire" if private else "nightwire",
+            max_age=round(MAX_LIFETIME),
+            https_only=private,
+        )
 
     def begin(self, http: Request, login: Login | Token) -> None:
         """Begin a session for the browser, in place of its former one, with a new id."""

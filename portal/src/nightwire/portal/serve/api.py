@@ -14,7 +14,7 @@ from nightwire.core.voevents import skymap_url
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import RecordId, Row, density, moc
 from nightwire.portal.model.formatting import sexagesimal
-from nightwire.portal.model.sky import ORDER
+from nightwire.portal.model.sky_coverage import ORDER
 from nightwire.portal.pictures import Target, finder_pdf, in_order, stamp_png
 from nightwire.portal.serve.portal import (
     EPOCHS,

@@ -11,7 +11,6 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -19,7 +18,6 @@ from starlette.staticfiles import StaticFiles
 
 from nightwire.core.kafka import error_text
 from nightwire.filters.language import FilterError
-from nightwire.portal.account.sessions import MAX_LIFETIME
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve import api, filters_api, my_filters, night, pages, sign_in
 from nightwire.portal.serve.live import LiveStreams
@@ -93,13 +91,7 @@ def application(
         middleware=[
             Middleware(_RateLimit, portal=portal, counter=counter),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4),
-            Middleware(
-                SessionMiddleware,
-                secret_key=portal.authorizer.sessions.secret,
-                session_cookie="__Host-nightwire" if private else "nightwire",
-                max_age=round(MAX_LIFETIME),
-                https_only=private,
-            ),
+            portal.authorizer.sessions.middleware(private=private),
         ],
         exception_handlers={ClientDisconnect: hung_up, HTTPException: partial(_http_error, portal)},
     )

@@ -18,8 +18,9 @@ from nightwire.consumers.formats import json_line
 from nightwire.core.voevents import Post, missing, post, thread
 from nightwire.portal.exports import FORMATS
 from nightwire.portal.model import VOEVENT, Row, circle, density, formatting
+from nightwire.portal.model.mollweide import outlines
 from nightwire.portal.model.rows import UNIX_EPOCH, is_unfiltered, iso
-from nightwire.portal.model.sky import outlines
+from nightwire.portal.model.sky_coverage import ORDER
 from nightwire.portal.pictures import STRETCHES, in_order
 from nightwire.portal.records import MissingError
 from nightwire.portal.serve.api import since_hours
@@ -219,7 +220,7 @@ def _cells(rows: list[Row]) -> list[dict[str, Any]]:
 
 @cache  # of 3,072 cells
 def _cell_points(cell: int) -> str:
-    return _points(outlines([cell])[0])
+    return _points(outlines([cell], ORDER)[0])
 
 
 async def sky_view(portal: Portal, http: Request) -> Response:

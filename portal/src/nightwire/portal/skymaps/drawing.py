@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from nightwire.core.runtime import ApartError, Bounds, ask_apart
-from nightwire.portal.model.sky import circle, unproject
+from nightwire.portal.model.mollweide import circle, unproject
 from nightwire.portal.skymaps.regions import LEVELS, Regions, SkymapError, regions
 
 BOUNDS = Bounds(wall_s=60.0, memory=4 << 30, cpu_s=30)
@@ -28,7 +28,7 @@ class DrawnSkymap:
     """A drawn skymap.
 
     Attributes:
-        png: The regions in the ellipse of `portal.model.sky`, transparent elsewhere.
+        png: The regions in the ellipse of `portal.model.mollweide`, transparent elsewhere.
         areas: Of the regions with 50 % and 90 % of the probability. [deg²]
         peak: Right ascension and declination of the most probable cell. [deg]
     """

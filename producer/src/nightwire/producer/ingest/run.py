@@ -19,13 +19,13 @@ from nightwire.producer.ingest.items import Counts, Item
 from nightwire.producer.ingest.metrics import Metrics
 from nightwire.producer.ingest.plan import Plan
 from nightwire.producer.ingest.schemas import SchemaPatience, Schemas, source_registry
-from nightwire.producer.ingest.sink import (
+from nightwire.producer.ingest.source import Source, connect
+from nightwire.producer.ingest.transactional_sink import (
     TransactionalSink,
     read_positions,
     read_visits,
     transactional_producer,
 )
-from nightwire.producer.ingest.source import Source, connect
 from nightwire.producer.ingest.transform import Transformer
 from nightwire.producer.ingest.visits import MirroredVisits
 from nightwire.producer.visits.visit_topic import PATIENCE

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nightwire.filters.model.lanes import QUICK_US, LaneLoad, assigned, first_lane, wanted_lanes
+from nightwire.filters.model.lane_choice import QUICK_US, LaneLoad, assigned, first_lane, wanted_lanes
 from nightwire.filters.model.live_filter import QUICK, SLOW, LiveFilter
 
 ONE = LiveFilter("ann", "one", 1, "sim", "def keep(alert): return 1", "keep")

@@ -1,35 +1,12 @@
-"""The sky as HEALPix: counts of alerts, their coverage map (MOC); Mollweide's projection."""
+"""Mollweide's projection of the sky, east to the left."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nightwire.portal.model.recent import positions
-from nightwire.portal.model.rows import Row
 
-ORDER = 4
-"""Of the cells that are drawn: 3.7° wide."""
-MOC_ORDER = 8
-"""Of the map's finest cells: 14 arcmin wide."""
-
-
-def density(rows: Sequence[Row], order: int = ORDER) -> dict[int, int]:
-    """Return the number of *rows* in each HEALPix cell of *order* that has any, nested scheme."""
-    cells, counts = np.unique(_cells(rows, order), return_counts=True)
-    return dict(zip(cells.tolist(), counts.tolist(), strict=True))
-
-
-def moc(rows: Sequence[Row], order: int = MOC_ORDER) -> Any:
-    """Return the `mocpy.MOC` of the cells in which *rows* lie."""
-    from mocpy import MOC
-
-    cells = np.unique(_cells(rows, order)).astype(np.uint64)
-    return MOC.from_healpix_cells(cells, np.full(len(cells), order, np.uint8), max_depth=order)
-
-
-def outlines(cells: Sequence[int], order: int = ORDER) -> list[list[tuple[float, float]]]:
+def outlines(cells: Sequence[int], order: int) -> list[list[tuple[float, float]]]:
     """Return the outline of each cell in Mollweide's projection, east to the left.
 
     The ellipse has half axes 2 and 1; a cell that the edge cuts is drawn at the side of its centre.
@@ -83,13 +60,3 @@ def unproject(
         theta = np.arcsin(np.where((x / 2) ** 2 + y**2 < 1, y, np.nan))
         longitude = -np.rad2deg(x * np.pi / 2 / np.cos(theta))
         return longitude, np.rad2deg(np.arcsin((2 * theta + np.sin(2 * theta)) / np.pi))
-
-
-def _cells(rows: Sequence[Row], order: int) -> NDArray[np.int64]:
-    import healpy
-
-    found = positions(rows)
-    found = found[np.abs(found[:, 1]) <= 90] if len(found) else found
-    if not len(found):
-        return np.empty(0, np.int64)
-    return np.asarray(healpy.ang2pix(1 << order, found[:, 0], found[:, 1], nest=True, lonlat=True))
