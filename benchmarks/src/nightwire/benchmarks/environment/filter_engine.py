@@ -19,7 +19,7 @@ from confluent_kafka import Message, TopicPartition
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.environment.machine import CLONE
-from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire
+from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire, server_process
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import free_port
@@ -163,7 +163,7 @@ class FilterEngine(Cluster):
         self._options = options or EngineOptions()
         self._topics: set[str] = set()
         self._child: Child | None = None
-        self._pages: dict[str, int] = {}
+        self._page = 0
 
     def start(self) -> None:
         """Start the engine and submit the example filters, unless that was done.
@@ -223,9 +223,9 @@ class FilterEngine(Cluster):
 
     def metrics(self) -> str:
         """Return the engine's page of metrics; nothing where it is not ours."""
-        if "filters" not in self._pages:
+        if not self._page:
             return ""
-        return httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=30).text
+        return httpx.get(f"http://127.0.0.1:{self._page}/metrics", timeout=30).text
 
     def slow_filters(self) -> set[str]:
         """Return the filters in slow lanes that go on, as the state of an engine of ours says."""
@@ -297,25 +297,18 @@ class FilterEngine(Cluster):
         self._context.say("starting the filter engine")
         where = ["--bootstrap", self.bootstrap, "--registry", self._registry]
         state = ["--state", str(self._state)]
-        return self._start_verb(
-            "filters", "filter", "run", *where, *state, *(["--light"] if self._options.light else [])
-        )
+        words = ["filter", "run", *where, *state, *(["--light"] if self._options.light else [])]
+        self._page = free_port()
+        engine = server_process(self._context, "filters", *words, page=self._page)
+        return self._exits.enter_context(engine)
 
     @cached_property
     def _registry(self) -> str:
         self._context.say("starting the schema registry")
         port = free_port()
-        where = ["--bootstrap", self.bootstrap, "--port", str(port)]
-        self._start_verb("registry", "schema", "serve", *where)
+        words = ["schema", "serve", "--bootstrap", self.bootstrap, "--port", str(port)]
+        self._exits.enter_context(server_process(self._context, "registry", *words))
         return f"http://127.0.0.1:{port}"
-
-    def _start_verb(self, role: str, *words: str) -> Child:
-        page = self._pages[role] = free_port()
-        command = [*nightwire(*words), "--metrics-port", str(page)]
-        child = self._exits.enter_context(Child(command, self._context.folder / f"{role}.log"))
-        self._context.role(child.process.pid, role)
-        child.await_health(page)
-        return child
 
     def _submit(self, name: str, path: Path) -> str:
         self._context.say(f"submitting the filter {name}")

@@ -3,18 +3,17 @@
 import socket
 import subprocess
 import sysconfig
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire, python
+from nightwire.benchmarks.environment.processes import Child, child_process, nightwire, python
 from nightwire.benchmarks.model.sample import Kind
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import ensure_topics
@@ -93,7 +92,7 @@ def comet(context: Context, *options: str, remote: int | None = None) -> Iterato
         words += ["--receive", f"--receive-port={authors}", "--broadcast", f"--broadcast-port={subscribers}"]
         if remote is not None:
             words.append(f"--remote=127.0.0.1:{remote}")
-        with _broker_process([*words, *options], context, "comet") as child:
+        with child_process(context, [*words, *options], "comet") as child:
             yield _listening(child, authors, subscribers)
 
 
@@ -114,16 +113,9 @@ def gateway(
     words += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{subscribers}", *options]
     with (
         TemporaryDirectory(prefix="gateway-", dir=context.folder) as state,
-        _broker_process([*words, "--state", state], context, "gateway") as child,
+        child_process(context, [*words, "--state", state], "gateway") as child,
     ):
         yield _listening(child, authors, subscribers, trace)
-
-
-@contextmanager
-def _broker_process(words: list[str], context: Context, role: str) -> Iterator[Child]:
-    with Child(words, context.folder / f"{role}.log") as child:
-        context.role(child.process.pid, role)
-        yield child
 
 
 def _listening(child: Child, authors: int, subscribers: int, trace: Path | None = None) -> VtpBroker:
@@ -132,12 +124,8 @@ def _listening(child: Child, authors: int, subscribers: int, trace: Path | None 
     Raises:
         ChildError: It ended.
     """
-    deadline = time.monotonic() + STARTING
     for port in (authors, subscribers):
-        while not _open(port):
-            if child.process.poll() is not None or time.monotonic() > deadline:
-                raise child.failure()
-            time.sleep(0.05)
+        child.until(partial(_open, port), timeout=STARTING, pause=0.05)
     return VtpBroker(authors, subscribers, psutil.Process(child.process.pid), trace)
 
 

@@ -3,14 +3,15 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TypeVar
 
 from nightwire.archive.storage import PACKETS, Store, Table
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
+from nightwire.benchmarks.environment.processes import server_process
+from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.scenarios.directory.asking import ask, connection
@@ -49,7 +50,7 @@ class Stamping(Experiment):
     def prepare(self) -> None:
         """Write alerts, and serve them from Kafka and from an archive."""
         kafka, self._exits = self._cluster.bootstrap, ExitStack()
-        ensure_topics(kafka, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
+        make_topics(kafka)
         stream = PlainStream(self._context, self._cluster, ALERTS)
         stream.send([0.0] * ALERTS)
         store = Store(self._context.folder / "archive-stamps")
@@ -59,7 +60,7 @@ class Stamping(Experiment):
         )
         self._places = [((TOPIC, part), at) for part, end in stream.ends.items() for at in range(end)]
         self._ids = [SIM.view(one).id for one in make_pool(ALERTS)]
-        self._await_archived(store, stream.ends)
+        await_archived(store, stream.ends)
 
     def tear_down(self) -> None:
         """End the servers."""
@@ -87,20 +88,29 @@ class Stamping(Experiment):
 
     def _serve(self, what: str, *words: str) -> int:
         """Return the port at which ``nightwire WHAT serve`` answers."""
-        port, page = free_port(), free_port()
-        order = nightwire(what, "serve", "--bootstrap", self._cluster.bootstrap, *words)
-        order += ["--port", str(port), "--metrics-port", str(page)]
-        child = self._exits.enter_context(Child(order, self._context.folder / f"{what}-stamps.log"))
-        self._context.role(child.process.pid, what)
-        child.await_health(page)
+        port = free_port()
+        order = [what, "serve", "--bootstrap", self._cluster.bootstrap, *words, "--port", str(port)]
+        self._exits.enter_context(server_process(self._context, what, *order, log=f"{what}-stamps"))
         return port
 
-    def _await_archived(self, store: Store, ends: dict[int, int]) -> None:
-        deadline, table = time.monotonic() + PATIENCE, Table(store, "sim", PACKETS)
-        while any((table.position((TOPIC, part)) or 0) < end for part, end in ends.items()):
-            if time.monotonic() > deadline:
-                raise RunError(f"not archived within {PATIENCE:g} s")
-            time.sleep(0.1)
+
+def make_topics(bootstrap: str) -> None:
+    """Make the topics of alerts and of what serves them."""
+    ensure_topics(bootstrap, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
+
+
+def await_archived(store: Store, ends: Mapping[int, int]) -> None:
+    """Wait until *store* has all alerts before *ends*, by partition.
+
+    Raises:
+        RunError: It has not within a minute.
+    """
+    table = Table(store, "sim", PACKETS)
+    until(
+        lambda: all((table.position((TOPIC, part)) or 0) >= end for part, end in ends.items()),
+        "not archived",
+        patience=PATIENCE,
+    )
 
 
 async def _asked(port: int, addresses: Sequence[str]) -> list[float]:

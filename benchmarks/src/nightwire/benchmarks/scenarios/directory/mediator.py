@@ -1,20 +1,18 @@
 """Topics over HTTP: beside our reader and bare librdkafka, by many at once, over a slow link."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages, without_stamps
-from nightwire.benchmarks.environment.processes import Child, python
 from nightwire.benchmarks.model.sample import Figures, Kind
 from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.directory.http_worker import MB
 from nightwire.benchmarks.scenarios.directory.link import HERE, RATE, slow_link
 from nightwire.benchmarks.scenarios.directory.living import Living
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
-from nightwire.benchmarks.workers.client import WorkerClient
+from nightwire.benchmarks.workers.client import worker_process
 from nightwire.benchmarks.workers.pool import WorkerPool
 
 WORKER = "nightwire.benchmarks.scenarios.directory.http_worker"
@@ -137,7 +135,8 @@ class Link(MediatorExperiment):
         there = self._exits.enter_context(slow_link())
         port, _process = self._exits.enter_context(self._directory(HERE))
         self._address = f"{HERE}:{port}"
-        self._worker = self._exits.enter_context(self._far(there))
+        worker = worker_process(self._context, WORKER, {}, role="consumer", log="far", inside=there)
+        self._worker = self._exits.enter_context(worker)
 
     def run_once(self, kind: Kind) -> Figures:
         """Read the topic there."""
@@ -148,13 +147,6 @@ class Link(MediatorExperiment):
         self._worker.signal()
         found = checked(self._worker.receive(), TOPICS["stamps"])
         return {"http_link_share": 8 * found["size"] / (found["last"] - found["began"]) / RATE}
-
-    @contextmanager
-    def _far(self, there: Sequence[str]) -> Iterator[WorkerClient]:
-        command = [*there, *python(WORKER, json.dumps({}))]
-        with Child(command, self._context.folder / "far.log", talks=True) as child:
-            self._context.role(child.process.pid, "consumer")
-            yield WorkerClient(child)
 
 
 def checked(found: dict[str, Any], expect: int) -> dict[str, Any]:

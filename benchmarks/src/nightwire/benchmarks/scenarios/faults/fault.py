@@ -59,7 +59,7 @@ VICTIMS = (
         "consumer",
         "the owner's reader",
         (ALERT,),
-        lambda run: run.owner.kill(),
+        lambda run: run.kill_owner(),
         lambda run: run.start_owner(),
     ),
 )

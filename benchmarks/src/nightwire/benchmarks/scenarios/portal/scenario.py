@@ -1,13 +1,12 @@
 """The scenario `portal`: many who look, beside the stream that they look at."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import httpx
 
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
+from nightwire.benchmarks.environment.processes import Child, server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.model.scenario import (
     Better,
@@ -86,29 +85,22 @@ class Watched(Experiment):
     @contextmanager
     def _portal(self) -> Iterator[int]:
         """Yield the port of a portal that has read the last alert."""
-        port, page = free_port(), free_port()
+        port = free_port()
         words = ["portal", "serve", "--bootstrap", self._cluster.bootstrap, "--port", str(port)]
-        words += ["--last", "1"]
-        log = self._context.folder / "portal.log"
-        with Child(nightwire(*words, "--metrics-port", str(page)), log) as child:
-            self._context.role(child.process.pid, "portal")
-            child.await_health(page)
+        with server_process(self._context, "portal", *words, "--last", "1") as child:
             _await_alert(port, child)
             yield port
 
 
-def _await_alert(port: int, child: Child, timeout: float = 60.0) -> None:
+def _await_alert(port: int, child: Child) -> None:
     """Wait until a portal shows one.
 
     Raises:
-        ChildError: It does not within *timeout* [s].
+        ChildError: It does not within a minute.
     """
-    deadline = time.monotonic() + timeout
+    page = f"http://127.0.0.1:{port}/api/alerts?survey=sim"
     with httpx.Client() as client:
-        while not client.get(f"http://127.0.0.1:{port}/api/alerts?survey=sim").json()["alerts"]:
-            if time.monotonic() > deadline:
-                raise child.failure()
-            time.sleep(0.1)  # polling a condition
+        child.until(lambda: client.get(page).json()["alerts"], timeout=60.0)
 
 
 def figures_of() -> Iterator[Figure]:
