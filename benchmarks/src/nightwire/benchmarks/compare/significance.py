@@ -32,7 +32,7 @@ from math import log
 
 from scipy.stats import PermutationMethod, mannwhitneyu
 
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks import Better
 from nightwire.benchmarks.model.statistics import interquartile, median, summary
 
 LEAST = 0.05

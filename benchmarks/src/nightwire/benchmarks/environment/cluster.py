@@ -8,7 +8,7 @@ from functools import cached_property
 import confluent_kafka
 import psutil
 
-from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks import Context
 from nightwire.core.kafka import TopicPartition, admin, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics

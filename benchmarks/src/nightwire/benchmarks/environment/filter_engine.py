@@ -16,11 +16,11 @@ import httpx
 import psutil
 from confluent_kafka import Message, TopicPartition
 
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.environment.machine import CLONE
 from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire, server_process
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import free_port
 from nightwire.filters.model import Compilation, compile_request

@@ -13,7 +13,7 @@ from typing import Self
 
 import httpx
 
-from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks import Context
 from nightwire.core.stack import die_with_parent, free_port
 
 

@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
+from nightwire.benchmarks import Context, Kind, RunError
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, child_process, nightwire, python
-from nightwire.benchmarks.model.sample import Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics

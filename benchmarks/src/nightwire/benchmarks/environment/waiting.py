@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 
 
 def until(holds: Callable[[], object], what: str, *, patience: float, pause: float = 0.1) -> float:

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import Figure, Kind, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.machine import CLONE
-from nightwire.benchmarks.model.sample import Kind, ProcessUse, Sample, Use, figure_pairs
-from nightwire.benchmarks.model.scenario import Figure, Outcome, Scenario, Size
+from nightwire.benchmarks.model.sample import ProcessUse, Use, figure_pairs
 from nightwire.benchmarks.model.statistics import UNSTABLE, Summary, median, ratios, rounded, summary
 from nightwire.benchmarks.resources.cpu import DISTURBED
 

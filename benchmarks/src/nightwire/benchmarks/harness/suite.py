@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nightwire.benchmarks import Scenario
 from nightwire.benchmarks.harness.checkpoint import Checkpoint, CheckpointError, checkpoint_path
 from nightwire.benchmarks.harness.options import RunOptions, estimate, size_of
 from nightwire.benchmarks.harness.preflight import RefusedError, minutes
 from nightwire.benchmarks.harness.result_files import Result, ResultError, default_path, write_result
 from nightwire.benchmarks.harness.run import FAILURES, key_of, run
-from nightwire.benchmarks.model.scenario import Scenario
 
 
 @dataclass

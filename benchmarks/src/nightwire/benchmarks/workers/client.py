@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.processes import Child, child_process, python
-from nightwire.benchmarks.model.scenario import Context
 
 ALERT_WORKERS = "nightwire.benchmarks.workers.alerts"
 READER, SENDER, LATEST_OFFSET, OWNER = (

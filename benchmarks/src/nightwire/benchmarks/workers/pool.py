@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.client import WorkerClient
 from nightwire.core.kafka import end_offsets_at
 

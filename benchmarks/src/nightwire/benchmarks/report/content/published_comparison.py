@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nightwire.benchmarks.model.scenario import Better, Line
+from nightwire.benchmarks import Better, Line
 from nightwire.benchmarks.report.content.formatting import Entry, Result, advantage
 from nightwire.benchmarks.report.content.publications import Curve, Measured, Ours, Published
 from nightwire.benchmarks.report.content.resource_use import SAMPLED, over_time, process_use, thinned

@@ -10,8 +10,7 @@ from astropy import units
 from astropy.coordinates import SkyCoord
 
 from nightwire.archive import Archive
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.model.statistics import median
 from nightwire.benchmarks.scenarios.archive.simulated import fill
 

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from confluent_kafka import TopicPartition as TopicPartitionOffset
 
 from nightwire.archive.storage import Store
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import server_process
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.scenarios.archive.stamping import await_archived, make_topics
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream

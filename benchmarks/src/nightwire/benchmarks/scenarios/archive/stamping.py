@@ -8,12 +8,11 @@ from contextlib import ExitStack
 from typing import TypeVar
 
 from nightwire.archive.storage import PACKETS, Store, Table
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.environment.waiting import until
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.scenarios.directory.asking import ask, connection
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream

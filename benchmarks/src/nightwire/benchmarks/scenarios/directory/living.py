@@ -11,11 +11,10 @@ from contextlib import contextmanager
 
 import psutil
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.environment.waiting import until
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.scenarios.directory.asking import answered
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.presence import entry, entry_key

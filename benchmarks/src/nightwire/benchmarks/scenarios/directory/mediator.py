@@ -5,9 +5,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.benchmarks import Context, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages, without_stamps
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.directory.http_worker import MB
 from nightwire.benchmarks.scenarios.directory.link import HERE, RATE, slow_link
 from nightwire.benchmarks.scenarios.directory.living import Living

@@ -5,19 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, Figure, Needs, Outcome, Scenario, Series, Size
 from nightwire.benchmarks.environment.cluster import PARTITIONS
 from nightwire.benchmarks.model.drawing import OWNERS, PlotPoint, figure_line, plot
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Series,
-    Size,
-)
 from nightwire.benchmarks.scenarios.dmtn028.experiments import (
     VISIT,
     VOLUMES,

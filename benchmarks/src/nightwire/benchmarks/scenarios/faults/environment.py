@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.alert_pool import Alert, save_pool
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
 from nightwire.benchmarks.environment.processes import Child, nightwire
 from nightwire.benchmarks.environment.vtp_brokers import OPTIONS
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.core.kafka import end_offsets_at, ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, Size
+from nightwire.benchmarks import Experiment, Figures, Kind, Size
 from nightwire.benchmarks.scenarios.faults.recovery import Times, longest_gap, recovery
 from nightwire.benchmarks.scenarios.faults.streams import ALERT, EVENT, Stream, Streams
 

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -12,10 +10,12 @@ from nightwire.benchmarks.model.scenario import (
     Line,
     Needs,
     Outcome,
+    Sample,
     Scenario,
     Series,
     Size,
 )
+from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool
 from nightwire.benchmarks.model.statistics import rounded
 from nightwire.benchmarks.scenarios.faults.environment import CODE, OTHERS, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing, Victim

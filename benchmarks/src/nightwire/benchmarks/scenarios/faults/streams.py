@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.environment.alert_pool import FIRST_ID
 from nightwire.benchmarks.environment.filter_engine import ALERTS
 from nightwire.benchmarks.environment.waiting import until
-from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice
 from nightwire.benchmarks.workers.arrivals import POLL, Arrivals, await_arrivals

@@ -8,10 +8,10 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched, ready_messages
 from nightwire.benchmarks.environment.filter_engine import Coverage, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, habit_kinds, habits, mixture
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.feed import alert_writer
 from nightwire.schemas import topics
 

@@ -10,11 +10,10 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import child_process, nightwire
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.core.kafka import consumer, ensure_topics, headers_of
 from nightwire.core.subscriptions import write_flow

@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.sample import Kind, Sample, values_of
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -17,6 +15,8 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
+from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.model.sample import Kind, Sample, values_of
 from nightwire.benchmarks.scenarios.flows.chains import KINDS, LENGTHS, Chains
 from nightwire.benchmarks.scenarios.flows.changing import CHANGES, Changing
 

@@ -3,18 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.scenarios.gateway.experiments import EventStream, Herd, Latency, Rate, Tree
 from nightwire.benchmarks.scenarios.gateway.table import STEPS, Table
 from nightwire.benchmarks.workers.vtp.packets import real_packets

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from nightwire.benchmarks import Context, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers
-from nightwire.benchmarks.model.sample import Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.workers.alerts.feed import RawProducer
 from nightwire.benchmarks.workers.alerts.sender import Load

@@ -3,10 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks import Context, Experiment, Figure, Kind, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, POOL, make_pool, pool_memory
 from nightwire.benchmarks.environment.filter_engine import FilterEngine
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve

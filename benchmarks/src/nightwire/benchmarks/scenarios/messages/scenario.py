@@ -3,9 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -17,6 +15,8 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
+from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.scenarios.messages.experiments import (
     FLOW,
     KIB,

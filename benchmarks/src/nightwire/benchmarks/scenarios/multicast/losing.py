@@ -6,8 +6,7 @@ By our relay each has to have all, once and in order.  Of NORM it is counted.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Figure
+from nightwire.benchmarks import Context, Figure, Figures, Kind
 from nightwire.benchmarks.scenarios.multicast.network import (
     FEW,
     MANY,

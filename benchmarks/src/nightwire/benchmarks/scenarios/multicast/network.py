@@ -11,8 +11,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Timer
 from typing import Any
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Better, Context, Experiment, Figure, Published, RunError
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Figures, Kind, Published, RunError
 from nightwire.benchmarks.scenarios.multicast.site import HERE, Site
 from nightwire.benchmarks.workers.client import WorkerClient
 

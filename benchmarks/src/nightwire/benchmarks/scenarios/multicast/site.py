@@ -10,9 +10,9 @@ from typing import Any
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
 from nightwire.benchmarks.environment.processes import Child, child_process
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
 from nightwire.core.datagrams import read_channels
 from nightwire.core.kafka import ensure_topics, producer

@@ -12,10 +12,9 @@ from typing import Any
 
 from confluent_kafka import Message, Producer
 
+from nightwire.benchmarks import Context, Experiment, Figure, Figures, Kind, Published, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.waiting import until
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Published, RunError
 from nightwire.benchmarks.scenarios.multicast.network import SharedSite
 from nightwire.benchmarks.scenarios.multicast.site import PATIENCE
 from nightwire.core.channels import ChannelCopies, ChannelJudges, ChannelMapping

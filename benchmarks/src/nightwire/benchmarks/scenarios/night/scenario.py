@@ -5,18 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nightwire.benchmarks.environment.alert_pool import (
-    ON_DISK,
-    ReadyMessage,
-    make_pool,
-    pool_memory,
-    ready_messages,
-)
-from nightwire.benchmarks.environment.filter_engine import ALERTS, EngineOptions, FilterEngine
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.model.drawing import distribution
-from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -28,6 +17,17 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.environment.alert_pool import (
+    ON_DISK,
+    ReadyMessage,
+    make_pool,
+    pool_memory,
+    ready_messages,
+)
+from nightwire.benchmarks.environment.filter_engine import ALERTS, EngineOptions, FilterEngine
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
+from nightwire.benchmarks.model.drawing import distribution
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.scenarios.night.observatory import Observatory
 from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
 from nightwire.benchmarks.workers.alerts.due_times import SHARES, check_complete

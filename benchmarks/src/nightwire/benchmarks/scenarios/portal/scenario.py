@@ -5,20 +5,10 @@ from contextlib import contextmanager
 
 import httpx
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, RunError, Scenario, Size
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    RunError,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
 from nightwire.benchmarks.workers.client import worker_process

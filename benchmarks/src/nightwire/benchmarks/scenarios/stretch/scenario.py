@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.environment.alert_pool import (
     ON_DISK,
     POOL,
@@ -18,7 +19,6 @@ from nightwire.benchmarks.environment.alert_pool import (
 )
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.alerts.reader import memory
 from nightwire.benchmarks.workers.client import reader_process

@@ -3,11 +3,10 @@
 import time
 from contextlib import AbstractContextManager, ExitStack
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.client import WorkerClient, reader_process
 from nightwire.schemas import Codec, sim_alert_schema

@@ -3,6 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nightwire.benchmarks import (
+    Better,
+    Context,
+    Experiment,
+    Figure,
+    Needs,
+    Outcome,
+    Published,
+    Sample,
+    Scenario,
+    Size,
+)
 from nightwire.benchmarks.environment.alert_pool import (
     ON_DISK,
     POOL,
@@ -13,18 +25,6 @@ from nightwire.benchmarks.environment.alert_pool import (
 from nightwire.benchmarks.environment.cluster import PARTITIONS
 from nightwire.benchmarks.environment.filter_engine import EXAMPLES, EngineOptions, FilterEngine
 from nightwire.benchmarks.model.drawing import distribution
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Published,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.visit.experiments import Filtering, Reading, Throughput
 from nightwire.benchmarks.scenarios.visit.latency import VISIT, Latency

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, check_complete, paced
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process

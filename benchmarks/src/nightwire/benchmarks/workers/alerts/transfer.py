@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.model.sample import TcpTraffic
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.client import (
     LATEST_OFFSET,
