@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
 import psutil
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import TopicPartition
 
 from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
@@ -80,9 +79,7 @@ class Coverage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._client.close()
 
     def _missing(self, ends: Mapping[int, int], lanes: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -207,16 +204,6 @@ class FilterEngine(Cluster):
         """Return a listener to the engine's accounts of the alerts' topic, from now on."""
         return Coverage(self.bootstrap, ALERTS)
 
-    def delivered(self) -> tuple[Callable[[Message], None], dict[int, int]]:
-        """Return a delivery callback, and the end of each partition that it saw acknowledged."""
-        ends: dict[int, int] = {}
-
-        def note(message: Message) -> None:
-            part, offset = message.partition() or 0, message.offset() or 0
-            ends[part] = max(ends.get(part, 0), offset + 1)
-
-        return note, ends
-
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, by partition."""
         self.delete_before({(ALERTS, part): end for part, end in ends.items()})
@@ -300,14 +287,14 @@ class FilterEngine(Cluster):
         words = ["filter", "run", *where, *state, *(["--light"] if self._options.light else [])]
         self._page = free_port()
         engine = server_process(self._context, "filters", *words, page=self._page)
-        return self._exits.enter_context(engine)
+        return self.exits.enter_context(engine)
 
     @cached_property
     def _registry(self) -> str:
         self._context.say("starting the schema registry")
         port = free_port()
         words = ["schema", "serve", "--bootstrap", self.bootstrap, "--port", str(port)]
-        self._exits.enter_context(server_process(self._context, "registry", *words))
+        self.exits.enter_context(server_process(self._context, "registry", *words))
         return f"http://127.0.0.1:{port}"
 
     def _submit(self, name: str, path: Path) -> str:

@@ -4,7 +4,7 @@ import socket
 import subprocess
 import sysconfig
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import psutil
 
-from nightwire.benchmarks import Context, Kind, RunError
+from nightwire.benchmarks import Closeable, Context, Kind, RunError
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, child_process, nightwire, python
 from nightwire.core.kafka import ensure_topics
@@ -136,7 +136,7 @@ def _open(port: int) -> bool:
     return True
 
 
-class VtpBrokers:
+class VtpBrokers(Closeable):
     """Our gateway on a Kafka, and Comet; `close` ends them.
 
     Args:
@@ -144,9 +144,8 @@ class VtpBrokers:
     """
 
     def __init__(self, context: Context) -> None:
-        self.context, self._exits = context, ExitStack()
-        self.cluster = Cluster(context)
-        self._exits.callback(self.cluster.close)
+        self.context, self.cluster = context, Cluster(context)
+        self.exits.callback(self.cluster.close)
 
     def broker(self, kind: Kind) -> VtpBroker:
         """Return the broker of *kind*."""
@@ -156,20 +155,20 @@ class VtpBrokers:
     def ours(self) -> VtpBroker:
         """Our gateway."""
         self.context.say("starting the gateway")
-        return self._exits.enter_context(gateway(self.context, self.cluster, *OPTIONS))
+        return self.exits.enter_context(gateway(self.context, self.cluster, *OPTIONS))
 
     @cached_property
     def traced(self) -> VtpBroker:
         """A second gateway of ours on the same Kafka, which notes time stamps."""
         trace = self.context.folder / "trace.tsv"
         options = (*OPTIONS, "--no-accounts", "--ivorn=ivo://bench/traced")
-        return self._exits.enter_context(gateway(self.context, self.cluster, *options, trace=trace))
+        return self.exits.enter_context(gateway(self.context, self.cluster, *options, trace=trace))
 
     @cached_property
     def comet(self) -> VtpBroker:
         """Comet."""
         self.context.say("starting Comet")
-        return self._exits.enter_context(comet(self.context))
+        return self.exits.enter_context(comet(self.context))
 
     def second(self, kind: Kind) -> VtpBroker:
         """Return a broker that has its events from that of *kind*."""
@@ -177,8 +176,4 @@ class VtpBrokers:
 
     @cached_property
     def _second_comet(self) -> VtpBroker:
-        return self._exits.enter_context(comet(self.context, remote=self.comet.subscribers))
-
-    def close(self) -> None:
-        """End everything that was started, the last first."""
-        self._exits.close()
+        return self.exits.enter_context(comet(self.context, remote=self.comet.subscribers))

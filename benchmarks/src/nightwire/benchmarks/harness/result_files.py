@@ -57,10 +57,7 @@ def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
 
 def others(samples: Sequence[Sample]) -> dict[str, Any]:
     """Return the share of CPU that others took: median, worst, and whether it disturbs."""
-    shares = [sample.use.others for sample in samples]
-    if not shares:
-        nothing = {"median": 0.0, "worst": 0.0, "limit": DISTURBED, "disturbed": False}
-        return nothing | {"runs_disturbed": 0, "runs_repeated": 0}
+    shares = [sample.use.others for sample in samples] or [0.0]
     above = sum(share > DISTURBED for share in shares)
     return {
         "median": rounded(median(shares)),

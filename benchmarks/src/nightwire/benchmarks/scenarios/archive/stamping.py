@@ -4,7 +4,6 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TypeVar
 
 from nightwire.archive.storage import PACKETS, Store, Table
@@ -48,8 +47,7 @@ class Stamping(Experiment):
 
     def prepare(self) -> None:
         """Write alerts, and serve them from Kafka and from an archive."""
-        kafka, self._exits = self._cluster.bootstrap, ExitStack()
-        make_topics(kafka)
+        make_topics(self._cluster.bootstrap)
         stream = PlainStream(self._context, self._cluster, ALERTS)
         stream.send([0.0] * ALERTS)
         store = Store(self._context.folder / "archive-stamps")
@@ -60,10 +58,6 @@ class Stamping(Experiment):
         self._places = [((TOPIC, part), at) for part, end in stream.ends.items() for at in range(end)]
         self._ids = [SIM.view(one).id for one in make_pool(ALERTS)]
         await_archived(store, stream.ends)
-
-    def tear_down(self) -> None:
-        """End the servers."""
-        self._exits.close()
 
     def run_once(self, kind: Kind) -> Figures:
         """Ask; return answers a second, and how long they took. [ms]"""
@@ -89,7 +83,7 @@ class Stamping(Experiment):
         """Return the port at which ``nightwire WHAT serve`` answers."""
         port = free_port()
         order = [what, "serve", "--bootstrap", self._cluster.bootstrap, *words, "--port", str(port)]
-        self._exits.enter_context(server_process(self._context, what, *order, log=f"{what}-stamps"))
+        self.exits.enter_context(server_process(self._context, what, *order, log=f"{what}-stamps"))
         return port
 
 

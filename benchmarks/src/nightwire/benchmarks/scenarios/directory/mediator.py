@@ -1,7 +1,6 @@
 """Topics over HTTP: beside our reader and bare librdkafka, by many at once, over a slow link."""
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,24 +50,20 @@ class MediatorExperiment(Living):
 
     def __init__(self, context: Context, workers: WorkerPool) -> None:
         super().__init__(context, workers.cluster)
-        self._workers, self._exits = workers, ExitStack()
+        self._workers = workers
         self._topics: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Make the topics, and start the mediator."""
         super().prepare()
-        port, _process = self._exits.enter_context(self._directory())
+        port, _process = self.exits.enter_context(self._directory())
         self._address = f"127.0.0.1:{port}"
-
-    def tear_down(self) -> None:
-        """End the mediator."""
-        self._exits.close()
 
     def _fill(self, what: str, count: int) -> None:
         """Make the topic of so many alerts without (``small``) or with ``stamps``."""
         pool = make_pool(OBJECTS)
         alerts = pool if what == "stamps" else [without_stamps(alert) for alert in pool]
-        topic = self._exits.enter_context(self._cluster.topic(what))
+        topic = self.exits.enter_context(self._cluster.topic(what))
         RawProducer(self._cluster.bootstrap, topic).send_all(cycled(ready_messages(alerts), count))
         self._topics[what] = topic
 
@@ -131,11 +126,11 @@ class Link(MediatorExperiment):
         """Lay the link, with a worker at its far end."""
         super().prepare()
         self._fill("stamps", TOPICS["stamps"])
-        there = self._exits.enter_context(slow_link())
-        port, _process = self._exits.enter_context(self._directory(HERE))
+        there = self.exits.enter_context(slow_link())
+        port, _process = self.exits.enter_context(self._directory(HERE))
         self._address = f"{HERE}:{port}"
         worker = worker_process(self._context, WORKER, {}, role="consumer", log="far", inside=there)
-        self._worker = self._exits.enter_context(worker)
+        self._worker = self.exits.enter_context(worker)
 
     def run_once(self, kind: Kind) -> Figures:
         """Read the topic there."""

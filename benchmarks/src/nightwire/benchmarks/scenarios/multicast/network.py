@@ -8,10 +8,21 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from threading import Timer
 from typing import Any
 
-from nightwire.benchmarks import Better, Context, Experiment, Figure, Figures, Kind, Published, RunError
+from nightwire.benchmarks import (
+    Better,
+    Closeable,
+    Context,
+    Experiment,
+    Figure,
+    Figures,
+    Kind,
+    Published,
+    RunError,
+)
 from nightwire.benchmarks.scenarios.multicast.site import HERE, Site
 from nightwire.benchmarks.workers.client import WorkerClient
 
@@ -106,7 +117,7 @@ class OnNetwork(Experiment):
             yield topic, group, exits.enter_context(wanted)
 
 
-class SharedSite:
+class SharedSite(Closeable):
     """A site that experiments share, made when the first of them asks.
 
     Args:
@@ -115,19 +126,13 @@ class SharedSite:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._site: Site | None = None
 
-    @property
+    @cached_property
     def site(self) -> Site:
         """The site."""
-        if self._site is None:
-            self._site = Site(self._context, HOSTS)
-        return self._site
-
-    def close(self) -> None:
-        """End it."""
-        if self._site is not None:
-            self._site.close()
+        made = Site(self._context, HOSTS)
+        self.exits.callback(made.close)
+        return made
 
 
 class ManyReceivers(OnNetwork):

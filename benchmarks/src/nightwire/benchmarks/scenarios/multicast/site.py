@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from nightwire.benchmarks import Context, RunError
+from nightwire.benchmarks import Closeable, Context, RunError
 from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
 from nightwire.benchmarks.environment.processes import Child, child_process
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
@@ -36,7 +36,7 @@ POOL = 16 << 20
 """Random bytes that records are cut from. [byte]"""
 
 
-class Site:
+class Site(Closeable):
     """Kafka, and hosts that reach it over a LAN; on the loopback where there can be no LAN.
 
     Args:
@@ -45,8 +45,8 @@ class Site:
     """
 
     def __init__(self, context: Context, hosts: int) -> None:
-        self._context, self._exits = context, ExitStack()
-        self.lan: Lan | None = self._exits.enter_context(lan(hosts)) if is_possible() else None
+        self._context = context
+        self.lan: Lan | None = self.exits.enter_context(lan(hosts)) if is_possible() else None
         self.address = self.lan.address if self.lan else LOOPBACK
         self._broker = self._started()
         self.bootstrap = self._broker.bootstrap
@@ -125,10 +125,6 @@ class Site:
         logs = (self._context.folder / "site").glob(f"**/{topic}-*/*.log")
         return sum(one.stat().st_size for one in logs)
 
-    def close(self) -> None:
-        """End what was started."""
-        self._exits.close()
-
     def worker(
         self, module: str, host: int, order: Mapping[str, Any]
     ) -> AbstractContextManager[WorkerClient]:
@@ -159,6 +155,6 @@ class Site:
             "group.min.session.timeout.ms": 1000,
         }
         broker = Broker(self._context.folder / "site", port=port, controller=controller, properties=settings)
-        self._exits.callback(broker.stop)
+        self.exits.callback(broker.stop)
         broker.start()
         return broker
