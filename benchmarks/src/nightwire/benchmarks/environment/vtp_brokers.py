@@ -144,8 +144,7 @@ class VtpBrokers(Closeable):
     """
 
     def __init__(self, context: Context) -> None:
-        self.context, self.cluster = context, Cluster(context)
-        self.exits.callback(self.cluster.close)
+        self.context, self.cluster = context, self.closing(Cluster(context))
 
     def broker(self, kind: Kind) -> VtpBroker:
         """Return the broker of *kind*."""

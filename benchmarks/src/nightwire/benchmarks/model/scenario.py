@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample, TcpTraffic
 
@@ -139,6 +139,9 @@ class Context:
     traffic: Callable[[str, TcpTraffic], None] = lambda _name, _moved: None
 
 
+Closed = TypeVar("Closed", bound="Closeable")
+
+
 class Closeable:
     """Ends by `close` what it has started."""
 
@@ -146,6 +149,11 @@ class Closeable:
     def exits(self) -> ExitStack:
         """Ends what was started."""
         return ExitStack()
+
+    def closing(self, one: Closed) -> Closed:
+        """Return *one*, which is closed together with this."""
+        self.exits.callback(one.close)
+        return one
 
     def close(self) -> None:
         """End what was started, the last first."""

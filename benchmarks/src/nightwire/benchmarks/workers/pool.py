@@ -25,8 +25,7 @@ class WorkerPool(Closeable):
     def __init__(self, context: Context, module: str, heap: str = "768m") -> None:
         self._context, self._module = context, module
         self._children = ExitStack()
-        self.cluster = Cluster(context, heap)
-        self.exits.callback(self.cluster.close)
+        self.cluster = self.closing(Cluster(context, heap))
         self.exits.callback(self._end_workers)
         self._workers: list[WorkerClient] = []
 

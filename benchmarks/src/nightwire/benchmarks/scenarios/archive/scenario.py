@@ -72,8 +72,7 @@ class ArchiveScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return questions, and the four schedules."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [
             Asking(context),
             Stamping(context, cluster),

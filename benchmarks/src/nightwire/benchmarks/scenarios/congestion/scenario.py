@@ -45,8 +45,7 @@ class CongestionScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the ladder beside a plain consumer, and the queue."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [CutLink(context, cluster), DroppedOldest(context, cluster)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -116,8 +116,7 @@ class DirectoryScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return Tycho's experiments of its registry, and those on a Kafka."""
-        workers = WorkerPool(context, WORKER, heap="512m")
-        self.exits.callback(workers.close)
+        workers = self.closing(WorkerPool(context, WORKER, heap="512m"))
         self._no_link = why_not()
         most = max(1_000, context.size.alerts)
         self._records = [count for count in RECORDS[context.size.profile] if count <= most]

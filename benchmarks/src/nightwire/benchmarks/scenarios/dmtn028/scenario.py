@@ -104,8 +104,7 @@ class Dmtn028Scenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return one experiment for each point."""
         context.role(os.getpid(), "harness")
-        self._context, runner = context, TransferRunner(context)
-        self.exits.callback(runner.close)
+        self._context, runner = context, self.closing(TransferRunner(context))
         return [
             TransferExperiment(group, point, runner)
             for group in groups_of(context.size)

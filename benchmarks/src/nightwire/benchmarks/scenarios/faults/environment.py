@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightwire.benchmarks import Context
+from nightwire.benchmarks import Closeable, Context
 from nightwire.benchmarks.environment.alert_pool import Alert, save_pool
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
@@ -60,7 +60,7 @@ class Gateway:
             self._child.end()
 
 
-class FaultsEnvironment:
+class FaultsEnvironment(Closeable):
     """Kafka, engine and gateway, started by `start` and ended by `close`.
 
     Args:
@@ -74,8 +74,9 @@ class FaultsEnvironment:
         self, context: Context, pool: Sequence[Alert], *, others: int = OTHERS, light: bool = False
     ) -> None:
         self.context, self._pool, self._others = context, pool, others
-        self.engine = FilterEngine(context, EngineOptions(light=light))
+        self.engine = self.closing(FilterEngine(context, EngineOptions(light=light)))
         self.gateway = Gateway(context)
+        self.exits.callback(self.gateway.end)
         self._started = False
 
     @property
@@ -123,8 +124,3 @@ class FaultsEnvironment:
         """Let Kafka delete the alerts before *ends*, and their copies: the disk is bounded."""
         self.engine.forget(ends)
         self.engine.delete_before(end_offsets_at(self.bootstrap, [OWNED]))
-
-    def close(self) -> None:
-        """End everything, Kafka last."""
-        self.gateway.end()
-        self.engine.close()

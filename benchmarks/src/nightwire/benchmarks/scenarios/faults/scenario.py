@@ -102,8 +102,7 @@ class FaultsScenario(Scenario):
         """Return a fault for each victim that we may kill."""
         context.say("making the pool of alerts")
         self._context = context
-        environment = FaultsEnvironment(context, make_pool(POOL))
-        self.exits.callback(environment.close)
+        environment = self.closing(FaultsEnvironment(context, make_pool(POOL)))
         streams, timing = Streams(environment), Timing.of(context.size)
         self._faults = [Fault(streams, victim, timing) for victim in VICTIMS if may_die(victim, context)]
         return self._faults

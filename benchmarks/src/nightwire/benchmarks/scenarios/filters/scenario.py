@@ -242,8 +242,7 @@ class FiltersScenario(Scenario):
         """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        engine = FilterEngine(context, EngineOptions(keeps=KEPT))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(keeps=KEPT)))
         visits, language = Visits(engine, pool), Language(context, pool)
         if context.engine == "none":
             return [language, *matchings(context)]

@@ -70,8 +70,7 @@ class FlowsScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return chains of each kind, changes and moves."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         changing = [Changing(context, cluster, moves=moves) for moves in (False, True)]
         return [*(Chains(context, kind) for kind in KINDS), *changing]
 

@@ -213,8 +213,7 @@ class GatewayScenario(Scenario):
         check_comet()
         size, self._profile = context.size, context.size.profile
         plan = quick() if size.profile == "quick" else full(size.pairs)
-        brokers, self._packets = VtpBrokers(context), real_packets()
-        self.exits.callback(brokers.close)
+        brokers, self._packets = self.closing(VtpBrokers(context)), real_packets()
         found: list[Experiment] = [Table(context, self._packets, plan.table)]
         found += [Rate(brokers, stream) for stream in plan.streams]
         found += [Latency(brokers, many, *plan.pace(many), plan.runs) for many in plan.subscribers]

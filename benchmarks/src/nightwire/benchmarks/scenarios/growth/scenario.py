@@ -167,8 +167,7 @@ class GrowthScenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the curves; those of the engine only where there is one."""
         self._context = context
-        environment = GrowthEnvironment(context)
-        self.exits.callback(environment.close)
+        environment = self.closing(GrowthEnvironment(context))
         self._curves = list(curves(context, environment))
         return self._curves
 

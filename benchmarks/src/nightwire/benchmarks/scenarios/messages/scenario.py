@@ -202,8 +202,7 @@ class MessagesScenario(Scenario):
         """Return the ping-pong, then one flow for each number of producers and consumers."""
         context.role(os.getpid(), "harness")
         self._size, plan = context.size, self._plan_of(context.size)
-        workers = MessageWorkers(context)
-        self.exits.callback(workers.close)
+        workers = self.closing(MessageWorkers(context))
         return [PingPong(workers, plan), *(Flow(workers, plan, point) for point in plan.points)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -7,16 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from nightwire.benchmarks import Context, Figure, Figures, Kind
-from nightwire.benchmarks.scenarios.multicast.network import (
-    FEW,
-    MANY,
-    RATE,
-    SIZE,
-    OnNetwork,
-    SharedSite,
-    check_found,
-)
-from nightwire.benchmarks.scenarios.multicast.site import HERE, SILENCE
+from nightwire.benchmarks.scenarios.multicast.network import FEW, MANY, RATE, SIZE, OnNetwork, check_found
+from nightwire.benchmarks.scenarios.multicast.site import HERE, SILENCE, SharedSite
 from nightwire.benchmarks.workers import norm
 from nightwire.benchmarks.workers.client import WorkerClient
 

@@ -8,22 +8,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from functools import cached_property
 from threading import Timer
 from typing import Any
 
-from nightwire.benchmarks import (
-    Better,
-    Closeable,
-    Context,
-    Experiment,
-    Figure,
-    Figures,
-    Kind,
-    Published,
-    RunError,
-)
-from nightwire.benchmarks.scenarios.multicast.site import HERE, Site
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Figures, Kind, Published, RunError
+from nightwire.benchmarks.scenarios.multicast.site import HERE, SharedSite, Site
 from nightwire.benchmarks.workers.client import WorkerClient
 
 FEW, MANY = 4, 12
@@ -93,7 +82,7 @@ class OnNetwork(Experiment):
 
     at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
 
-    def __init__(self, context: Context, site: "SharedSite") -> None:
+    def __init__(self, context: Context, site: SharedSite) -> None:
         self._context, self._shared = context, site
 
     @property
@@ -115,24 +104,6 @@ class OnNetwork(Experiment):
                 exits.enter_context(self._site.relay(topic, group))
             wanted = self._site.receivers(hosts, topic, "" if plain else group, count)
             yield topic, group, exits.enter_context(wanted)
-
-
-class SharedSite(Closeable):
-    """A site that experiments share, made when the first of them asks.
-
-    Args:
-        context: What the harness gives.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    @cached_property
-    def site(self) -> Site:
-        """The site."""
-        made = Site(self._context, HOSTS)
-        self.exits.callback(made.close)
-        return made
 
 
 class ManyReceivers(OnNetwork):

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
 
@@ -158,3 +159,20 @@ class Site(Closeable):
         self.exits.callback(broker.stop)
         broker.start()
         return broker
+
+
+class SharedSite(Closeable):
+    """A site that experiments share, made when the first of them asks.
+
+    Args:
+        context: What the harness gives.
+        hosts: How many there are.
+    """
+
+    def __init__(self, context: Context, hosts: int) -> None:
+        self._context, self._hosts = context, hosts
+
+    @cached_property
+    def site(self) -> Site:
+        """The site."""
+        return self.closing(Site(self._context, self._hosts))

@@ -15,8 +15,7 @@ from confluent_kafka import Message, Producer
 from nightwire.benchmarks import Context, Experiment, Figure, Figures, Kind, Published, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.waiting import until
-from nightwire.benchmarks.scenarios.multicast.network import SharedSite
-from nightwire.benchmarks.scenarios.multicast.site import PATIENCE
+from nightwire.benchmarks.scenarios.multicast.site import PATIENCE, SharedSite
 from nightwire.core.channels import ChannelCopies, ChannelJudges, ChannelMapping
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.producer import AlertWriter

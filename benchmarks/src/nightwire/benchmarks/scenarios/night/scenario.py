@@ -243,8 +243,7 @@ class NightScenario(Scenario):
             return []
         context.say("making the pool of alerts")
         pool = make_pool(context.size.alerts)
-        engine = FilterEngine(context, EngineOptions(cap=0))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(cap=0)))
         filters = mixture(FILTERS, CODE, pool)
         setting = NightSetting(context, engine, Observatory(pool), ready_messages(pool), filters)
         self._nights = [Night(name, setting, one) for name, one in schedules(context.size).items()]

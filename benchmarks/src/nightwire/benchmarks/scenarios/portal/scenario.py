@@ -130,8 +130,7 @@ class PortalScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the one experiment."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [Watched(context, cluster)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -188,8 +188,7 @@ class StretchScenario(Scenario):
         """Make the pool; return the one experiment."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [ThreeVisits(context, cluster, pool, ready_messages(pool))]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

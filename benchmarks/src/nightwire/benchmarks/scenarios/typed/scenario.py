@@ -181,8 +181,7 @@ class TypedScenario(Scenario):
         context.role(os.getpid(), "harness")
         context.say("making the pool of alerts")
         self._size, plan = context.size, self._plan_of(context.size)
-        workers = WorkerPool(context, WORKER)
-        self.exits.callback(workers.close)
+        workers = self.closing(WorkerPool(context, WORKER))
         filters = FilterCost(make_pool(min(POOL, plan.events)), plan.events)
         return [filters, CodecAlone(plan), *through_kafka(workers, plan)]
 

@@ -167,8 +167,7 @@ class VisitScenario(Scenario):
         self._context = context
         pool = make_pool(context.size.alerts)
         self._ready = ready_messages(pool)
-        engine = FilterEngine(context, EngineOptions(examples=True))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(examples=True)))
         self._latency = Latency(context, engine, pool, self._ready)
         filtering = [] if context.engine == "none" else [Filtering(context, engine, self._ready)]
         return [

@@ -138,8 +138,7 @@ class TransferRunner(Closeable):
     """Runs transfers on one Kafka; `close` ends it."""
 
     def __init__(self, context: Context) -> None:
-        self._context, self._cluster = context, Cluster(context)
-        self.exits.callback(self._cluster.close)
+        self._context, self._cluster = context, self.closing(Cluster(context))
         self._warmed_up = False
 
     @cached_property
