@@ -299,21 +299,21 @@ class FilterEngine(Cluster):
 
     def _submit(self, name: str, path: Path) -> str:
         self._context.say(f"submitting the filter {name}")
-        where = ["--bootstrap", self.bootstrap, "--owner", OWNER, "--name", name]
-        command = nightwire("filter", "submit", str(path), *where)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-        if done.returncode:
-            raise ChildError(f"the filter {path.name} was not taken: {done.stdout}{done.stderr}")
+        if trouble := self._owners_verb("submit", str(path), "--name", name):
+            raise ChildError(f"the filter {path.name} was not taken: {trouble}")
         return topics.filter_topic(OWNER, name)
 
     def _withdraw(self) -> None:
         """Remove the example filters, as their owner does."""
         for name in self.filters:
-            where = ["--bootstrap", self.bootstrap, "--owner", OWNER]
-            command = nightwire("filter", "remove", name, *where)
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-            if done.returncode:
-                self._context.say(f"the filter {OWNER}/{name} stays live: {done.stdout}{done.stderr}")
+            if trouble := self._owners_verb("remove", name):
+                self._context.say(f"the filter {OWNER}/{name} stays live: {trouble}")
+
+    def _owners_verb(self, *words: str) -> str:
+        """Run a verb of filters as the example filters' owner; return what it said if it failed."""
+        command = nightwire("filter", *words, "--bootstrap", self.bootstrap, "--owner", OWNER)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        return f"{done.stdout}{done.stderr}" if done.returncode else ""
 
 
 def filter_record(one: MixedFilter, cap: int) -> dict[str, Any]:

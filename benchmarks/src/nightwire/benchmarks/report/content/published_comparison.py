@@ -193,11 +193,8 @@ def axis(words: str) -> tuple[str, str]:
 
 def answered(entry: Published, results: Results) -> bool:
     """Return whether something of ours stands beside *entry*."""
-    return any(row.ours is not None for row in rows(entry, results)) or _any_line(entry, results)
-
-
-def _any_line(entry: Published, results: Results) -> bool:
-    return any(ours_line(one, results) for one in entry.ours)
+    rows_of_ours = (row.ours is not None for row in rows(entry, results))
+    return any(rows_of_ours) or any(ours_line(one, results) for one in entry.ours)
 
 
 def missing(entry: Published, results: Results) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 from nightwire.benchmarks import Context, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages, without_stamps
 from nightwire.benchmarks.scenarios.directory.http_worker import MB
-from nightwire.benchmarks.scenarios.directory.link import HERE, RATE, slow_link
+from nightwire.benchmarks.scenarios.directory.link import RATE, slow_link
 from nightwire.benchmarks.scenarios.directory.living import Living
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import worker_process
@@ -126,9 +126,9 @@ class Link(MediatorExperiment):
         """Lay the link, with a worker at its far end."""
         super().prepare()
         self._fill("stamps", TOPICS["stamps"])
-        there = self.exits.enter_context(slow_link())
-        port, _process = self.exits.enter_context(self._directory(HERE))
-        self._address = f"{HERE}:{port}"
+        link = self.exits.enter_context(slow_link())
+        port, _process = self.exits.enter_context(self._directory(link.address))
+        self._address, there = f"{link.address}:{port}", link.on(0, ())
         worker = worker_process(self._context, WORKER, {}, role="consumer", log="far", inside=there)
         self._worker = self.exits.enter_context(worker)
 
