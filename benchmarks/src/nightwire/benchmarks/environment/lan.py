@@ -44,14 +44,10 @@ class Lan:
 
     def lose(self, host: int, share: float, group: str) -> None:
         """Let a host lose a *share* of what comes to *group* (an address); 1 cuts it off."""
-        self.heal(host)
+        run(*self.on(host, ["iptables", "-F", "INPUT"]))
         luck = [] if share >= 1 else ["-m", "statistic", "--mode", "random", "--probability", str(share)]
         if share > 0:
             run(*self.on(host, ["iptables", "-A", "INPUT", "-d", group, *luck, "-j", "DROP"]))
-
-    def heal(self, host: int) -> None:
-        """Let a host lose nothing any more."""
-        run(*self.on(host, ["iptables", "-F", "INPUT"]))
 
     def cable(self, host: int) -> str:
         """Return the bridge's end of the cable to a host."""

@@ -4,8 +4,6 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import TopicPartition as TopicPartitionOffset
-
 from nightwire.archive.storage import Store
 from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.cluster import Cluster
@@ -13,7 +11,6 @@ from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.scenarios.archive.stamping import await_archived, make_topics
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
-from nightwire.core.kafka import admin
 from nightwire.core.stack import free_port
 
 POOL = 500
@@ -24,8 +21,6 @@ FIRST = 40
 """Alerts that an archive has kept before the visits begin: it has joined its group."""
 RATE = "15MB"
 """Most that the schedule with a rate takes in a second: the mean of visits and pauses, and half."""
-PATIENCE = 60.0
-"""Longest wait until Kafka has deleted what was there. [s]"""
 
 
 class Disturbing(Experiment):
@@ -67,7 +62,7 @@ class Disturbing(Experiment):
     @contextmanager
     def _archive(self) -> Iterator[Store]:
         """Yield the store of an archive that is at work; what came before it need not keep."""
-        self._forget()
+        self._cluster.delete_before({(TOPIC, part): end for part, end in self._stream.ends.items()})
         store = Store(self._context.folder / f"archive-{secrets.token_hex(4)}")
         words = ["archive", "serve", "--bootstrap", self._cluster.bootstrap, "--archive", store.url]
         words += ["--schedule", self._schedule, "--rate", RATE, "--every", "2s", "--batch", "16MB"]
@@ -76,10 +71,3 @@ class Disturbing(Experiment):
             self._stream.send([0.0] * FIRST)
             await_archived(store, self._stream.ends)
             yield store
-
-    def _forget(self) -> None:
-        """Let Kafka delete what other runs wrote."""
-        kafka = admin(self._cluster.bootstrap)  # its answers come as long as it lives
-        ends = [TopicPartitionOffset(TOPIC, *one) for one in self._stream.ends.items()]
-        for done in kafka.delete_records(ends).values():
-            done.result(PATIENCE)

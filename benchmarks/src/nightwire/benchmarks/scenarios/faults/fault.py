@@ -105,7 +105,10 @@ class Fault(Experiment):
         """
         killed, restarted, streams = self._play(kind)
         name = self._victim.name
-        gaps = {f"{name}_{one}_gap_seconds": self._gap(streams[one]) for one in self._struck(streams)}
+        gaps = {
+            f"{name}_{one}_gap_seconds": longest_gap(streams[one].arrived.values())
+            for one in self._struck(streams)
+        }
         if kind is Kind.BASELINE:
             return gaps
         figures = gaps | {
@@ -132,10 +135,6 @@ class Fault(Experiment):
 
     def _struck(self, streams: Mapping[str, Stream]) -> list[str]:
         return [one for one in self._victim.strikes if one in streams]
-
-    @staticmethod
-    def _gap(stream: Stream) -> float:
-        return longest_gap(stream.arrived.values())
 
     def _recovered(self, name: str, stream: Stream, killed: float, restarted: float) -> Figures:
         found = recovery(stream.due, stream.arrived, killed=killed, restarted=restarted)
