@@ -42,7 +42,7 @@ class Checkpoint:
         fresh: Whether to forget what is there.
 
     Raises:
-        KeptError: Another process has it open.
+        CheckpointError: Another process has it open.
     """
 
     def __init__(self, path: Path | None = None, key: Key | None = None, *, fresh: bool = False) -> None:

@@ -145,8 +145,7 @@ class Sitting:
         """Measure what is missing; return what failed, which takes no other experiment along.
 
         Raises:
-            RunError: Nothing was measured, or not all within the limit and what there is was
-                checkpoint.
+            RunError: Nothing was measured, or not all within the limit, and what there is was kept.
         """
         deadline = time.monotonic() + self.options.time_limit
         every = self.scenario.experiments(self.context)
@@ -221,7 +220,7 @@ class Sitting:
         """Say that time is up; where runs are kept, the rest is for another sitting.
 
         Raises:
-            RunError: They are checkpoint.
+            RunError: Runs are kept.
         """
         limit = minutes(self.options.time_limit)
         if self.checkpoint.path is None:

@@ -152,8 +152,8 @@ def measured(scenario: Scenario, options: RunOptions, target: ResultTarget, say:
 
     Raises:
         RefusedError: The machine lacks something.
-        RunError: Nothing was measured, or not all within the limit; then it is checkpoint.
-        KeptError: Another process measures the same.
+        RunError: Nothing was measured, or not all within the limit; then it is kept.
+        CheckpointError: Another process measures the same.
         ResultError: The result is too large.
     """
     with _checkpoint(scenario, options, target) as checkpoint:
