@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -249,12 +250,7 @@ def latest(folder: Path) -> list[Result]:
     Raises:
         ResultError: A file there is not a result.
     """
-    newest: dict[str, Result] = {}
-    for path in sorted(folder.glob("*.json")):
-        result = read_result(path)
-        if result["size"]["profile"] == "smoke":
-            continue
-        before = newest.get(result["scenario"])
-        if before is None or before["beginTime"] <= result["beginTime"]:
-            newest[result["scenario"]] = result
+    every = [read_result(path) for path in sorted(folder.glob("*.json"))]
+    shown = [one for one in every if one["size"]["profile"] != "smoke"]
+    newest = {one["scenario"]: one for one in sorted(shown, key=itemgetter("beginTime"))}
     return [newest[name] for name in sorted(newest)]

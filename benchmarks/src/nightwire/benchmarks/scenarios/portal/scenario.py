@@ -7,7 +7,7 @@ import httpx
 
 from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, RunError, Scenario, Size
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, server_process
+from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
@@ -78,19 +78,9 @@ class Watched(Experiment):
         port = free_port()
         words = ["portal", "serve", "--bootstrap", self._cluster.bootstrap, "--port", str(port)]
         with server_process(self._context, "portal", *words, "--last", "1") as child:
-            _await_alert(port, child)
+            page = f"http://127.0.0.1:{port}/api/alerts?survey=sim"
+            child.until(lambda: httpx.get(page).json()["alerts"], timeout=60.0)
             yield port
-
-
-def _await_alert(port: int, child: Child) -> None:
-    """Wait until a portal shows one.
-
-    Raises:
-        ChildError: It does not within a minute.
-    """
-    page = f"http://127.0.0.1:{port}/api/alerts?survey=sim"
-    with httpx.Client() as client:
-        child.until(lambda: client.get(page).json()["alerts"], timeout=60.0)
 
 
 def figures_of() -> Iterator[Figure]:
