@@ -8,7 +8,7 @@ from functools import cached_property
 import confluent_kafka
 import psutil
 
-from nightwire.benchmarks import Closeable, Context
+from nightwire.benchmarks import Closeable, Context, Experiment
 from nightwire.core.kafka import TopicPartition, admin, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics
@@ -115,3 +115,15 @@ class Cluster(Closeable):
         self.exits.callback(self._broker.stop)
         self.start_broker()
         return self._broker.bootstrap
+
+
+class KafkaExperiment(Experiment):
+    """An experiment on a Kafka.
+
+    Args:
+        context: What the harness gives.
+        cluster: Kafka.
+    """
+
+    def __init__(self, context: Context, cluster: Cluster) -> None:
+        self._context, self._cluster = context, cluster

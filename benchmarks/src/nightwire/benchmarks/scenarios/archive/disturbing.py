@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nightwire.archive.storage import Store
-from nightwire.benchmarks import Context, Experiment, Figures, Kind
-from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks import Context, Figures, Kind
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.scenarios.archive.stamping import await_archived, make_topics
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
@@ -23,7 +23,7 @@ RATE = "15MB"
 """Most that the schedule with a rate takes in a second: the mean of visits and pauses, and half."""
 
 
-class Disturbing(Experiment):
+class Disturbing(KafkaExperiment):
     """Visits of alerts to a plain consumer, while an archive keeps them or not.
 
     Args:
@@ -33,8 +33,8 @@ class Disturbing(Experiment):
     """
 
     def __init__(self, context: Context, cluster: Cluster, schedule: str) -> None:
-        self.name = f"live-{schedule}"
-        self._context, self._cluster, self._schedule = context, cluster, schedule
+        super().__init__(context, cluster)
+        self.name, self._schedule = f"live-{schedule}", schedule
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let a visit through."""

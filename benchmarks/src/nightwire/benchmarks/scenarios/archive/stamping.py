@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from nightwire.archive.storage import PACKETS, Store, Table
-from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
+from nightwire.benchmarks import Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.environment.cluster import KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.directory.asking import ask, connection
@@ -32,18 +32,10 @@ SIM = survey("sim")
 Choice = TypeVar("Choice")
 
 
-class Stamping(Experiment):
-    """Clients that ask for a stamp of an alert, any, one after the other.
-
-    Args:
-        context: Says where.
-        cluster: Kafka.
-    """
+class Stamping(KafkaExperiment):
+    """Clients that ask for a stamp of an alert, any, one after the other."""
 
     name = "stamps"
-
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
 
     def prepare(self) -> None:
         """Write alerts, and serve them from Kafka and from an archive."""

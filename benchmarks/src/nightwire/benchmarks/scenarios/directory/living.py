@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import psutil
 
-from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
-from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks import Context, Figures, Kind, RunError
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.directory.asking import answered
@@ -33,13 +33,10 @@ with registered(*sys.argv[1:]):
 """A process that does nothing but live."""
 
 
-class Living(Experiment):
+class Living(KafkaExperiment):
     """A directory that follows a Kafka of its own."""
 
     at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
-
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
 
     def prepare(self) -> None:
         """Make the topics."""

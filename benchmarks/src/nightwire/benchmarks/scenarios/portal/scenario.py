@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import httpx
 
 from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, RunError, Scenario, Size
-from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
@@ -24,18 +24,10 @@ SHARES = ("p50", "p95", "p99", "max")
 ALONE = "the same without a portal"
 
 
-class Watched(Experiment):
-    """A stream to a plain consumer, while many look at it, or nobody.
-
-    Args:
-        context: Says how fast.
-        cluster: Kafka.
-    """
+class Watched(KafkaExperiment):
+    """A stream to a plain consumer, while many look at it, or nobody."""
 
     name = "watched"
-
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let some through."""
