@@ -8,7 +8,7 @@ from nightwire.archive.storage import Store
 from nightwire.benchmarks import Context, Figures, Kind
 from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
-from nightwire.benchmarks.scenarios.archive.stamping import await_archived, make_topics
+from nightwire.benchmarks.scenarios.archive.stamping import await_archived
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
 from nightwire.core.stack import free_port
@@ -38,7 +38,6 @@ class Disturbing(KafkaExperiment):
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let a visit through."""
-        make_topics(self._cluster.bootstrap)
         self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(1)
 

@@ -15,10 +15,9 @@ from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.directory.asking import ask, connection
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
-from nightwire.core.kafka import RecordFetcher, ensure_topics
+from nightwire.core.kafka import RecordFetcher
 from nightwire.core.stack import free_port
 from nightwire.schemas import Codec, sim_alert_schema, stamp_file, survey
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 from nightwire.schemas.wire import unframe
 
 ALERTS = 500
@@ -39,7 +38,6 @@ class Stamping(KafkaExperiment):
 
     def prepare(self) -> None:
         """Write alerts, and serve them from Kafka and from an archive."""
-        make_topics(self._cluster.bootstrap)
         stream = PlainStream(self._context, self._cluster, ALERTS)
         stream.send([0.0] * ALERTS)
         store = Store(self._context.folder / "archive-stamps")
@@ -77,11 +75,6 @@ class Stamping(KafkaExperiment):
         order = [what, "serve", "--bootstrap", self._cluster.bootstrap, *words, "--port", str(port)]
         self.exits.enter_context(server_process(self._context, what, *order, log=f"{what}-stamps"))
         return port
-
-
-def make_topics(bootstrap: str) -> None:
-    """Make the topics of alerts and of what serves them."""
-    ensure_topics(bootstrap, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
 
 
 def await_archived(store: Store, ends: Mapping[int, int]) -> None:

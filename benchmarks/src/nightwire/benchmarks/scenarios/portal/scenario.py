@@ -10,11 +10,9 @@ from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
 from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
-from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
+from nightwire.benchmarks.workers.alerts.plain_stream import PlainStream
 from nightwire.benchmarks.workers.client import worker_process
-from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
 VIEWERS = 200
 POOL = 500
@@ -31,8 +29,6 @@ class Watched(KafkaExperiment):
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let some through."""
-        topics = [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)]
-        ensure_topics(self._cluster.bootstrap, topics)
         self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(min(POOL, self._context.size.alerts))
 
