@@ -1,6 +1,7 @@
 """Typed records through Kafka, beside the same bytes; and read as another receiver wants them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from nightwire.benchmarks import Experiment, Figures, Kind
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
@@ -62,11 +63,15 @@ class ThroughKafka(Experiment):
         transfer = Transfer(Load(count, ready=way == RAW), consumers=(WORK[way],))
         with self._workers.cluster.topic("typed", partitions=1) as topic:
             order = {"topic": topic, "count": count, "size": size, "raw": way == RAW, "work": WORK[way]}
-            orders = [{**order, "part": "take"}, {**order, "part": "send"}]
-            found, sent = self._workers.results(["consumer", "producer"], orders)
+            found, sent = self._results(order)
             left = self._workers.count_in(topic) - found["records"]
         result = checked_result(transfer, size, [Sent(**sent)], [{**found, "left": left}])
         return result.size / 1e6 / result.seconds
+
+    def _results(self, order: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return what receiver and sender found."""
+        orders = [{**order, "part": "take"}, {**order, "part": "send"}]
+        return self._workers.results(["consumer", "producer"], orders)
 
 
 def through_kafka(workers: WorkerPool, plan: Plan) -> list[ThroughKafka]:
