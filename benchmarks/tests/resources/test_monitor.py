@@ -5,26 +5,41 @@ import socket
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from nightwire.benchmarks.model.sample import ProcessUse, TcpTraffic
-from nightwire.benchmarks.resources.cpu import Jiffies, others_share, parse_stat
+from nightwire.benchmarks.resources.cpu import others_share
 from nightwire.benchmarks.resources.monitor import OWN_PROCESS, ResourceMonitor, Snapshot, own_time, program
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 
-STAT = "cpu  100 10 50 800 20 5 15 3 0 0\ncpu0 100 10 50 800 20 5 15 3 0 0\nintr 1\n"
-
-
-def test_the_first_line_of_proc_stat_is_read() -> None:
-    assert parse_stat(STAT) == Jiffies(processes=163, total=1003)
+BOOT = (5.0, 1.0, 3.0, 90.0, 1.0, 0.5, 0.5, 0.5, 7.0, 7.0)
+"""User, nice, system, idle, iowait, irq, softirq, steal; of guests, who are in user. [s]"""
 
 
 @pytest.mark.parametrize(
     ("busy", "ours", "share"),
-    [(150, 1.0, 0.25), (100, 1.0, 0.0), (90, 1.0, 0.0), (200, 0.0, 1.0)],
+    [(1.5, 1.0, 0.25), (1.0, 1.0, 0.0), (0.9, 1.0, 0.0), (2.0, 0.0, 1.0)],
 )
-def test_others_took_what_was_busy_and_not_ours(busy: int, ours: float, share: float) -> None:
-    assert others_share(Jiffies(0, 0), Jiffies(busy, 200), ours, 100) == pytest.approx(share)
+@pytest.mark.parametrize("place", [0, 1, 2, 7])
+def test_others_took_what_was_busy_and_not_ours(place: int, busy: float, ours: float, share: float) -> None:
+    later = [*BOOT]
+    later[place] += busy
+    later[3] += 2.0 - busy
+    later[8] += 9.0
+    assert others_share(BOOT, later, ours) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("place", [3, 4, 5, 6])
+def test_idle_time_and_interrupts_are_nobodys(place: int) -> None:
+    later = [*BOOT]
+    later[place] += 2.0
+    assert others_share(BOOT, later, 0.0) == 0.0
+
+
+def test_the_machine_tells_these_times() -> None:
+    fields = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    assert psutil.cpu_times()._fields[:8] == fields
 
 
 @pytest.mark.parametrize(
@@ -35,7 +50,7 @@ def test_a_program_is_called_without_its_version(path: str, name: str) -> None:
 
 
 def test_no_time_is_nobodys() -> None:
-    assert others_share(Jiffies(5, 5), Jiffies(5, 5), 0.0, 100) == 0.0
+    assert others_share(BOOT, BOOT, 0.0) == 0.0
 
 
 @pytest.mark.slow

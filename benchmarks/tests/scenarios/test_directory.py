@@ -39,9 +39,9 @@ def test_where_no_link_can_be_laid_that_is_said(monkeypatch: pytest.MonkeyPatch,
 
 @pytest.mark.netns
 def test_a_link_is_taken_away_again() -> None:
-    with slow_link() as there:
-        subprocess.run([*there, "true"], check=True)
-        name = there[-1]
+    with slow_link() as link:
+        subprocess.run(link.on(0, ["true"]), check=True)
+        (name,) = link.hosts
     assert name not in subprocess.run(["ip", "netns"], check=True, capture_output=True, text=True).stdout
 
 

@@ -3,6 +3,7 @@
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.model.scenario import (
     Better,
+    Closeable,
     Context,
     Experiment,
     Figure,
@@ -18,6 +19,7 @@ from nightwire.benchmarks.model.scenario import (
 
 __all__ = [
     "Better",
+    "Closeable",
     "Context",
     "Experiment",
     "Figure",

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.benchmarks import Better, Sample
 from nightwire.benchmarks.compare.significance import LEAST, Judgement, Verdict, assess
 from nightwire.benchmarks.harness.result_files import Result, samples_of
-from nightwire.benchmarks.model.sample import Sample, figure_pairs
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks.model.sample import figure_pairs
 from nightwire.benchmarks.model.statistics import ratios, summary
 
 Entry = Mapping[str, Any]

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log
 
-from scipy.stats import mannwhitneyu, permutation_test, rankdata
+from scipy.stats import PermutationMethod, mannwhitneyu
 
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks import Better
 from nightwire.benchmarks.model.statistics import interquartile, median, summary
 
 LEAST = 0.05
@@ -122,15 +122,7 @@ def p_value(some: Sequence[float], others: Sequence[float]) -> float:
     The test of Mann and Whitney by its exact distribution; with ties by permutations, all of them
     where they are not too many.
     """
-    if len({*some, *others}) == len(some) + len(others):
-        return float(mannwhitneyu(some, others, method="exact").pvalue)
+    tied = len({*some, *others}) < len(some) + len(others)
     one, other = sorted((sorted(some), sorted(others)))  # so that order and sides do not matter
-    ranks = rankdata([*one, *other])
-    found = permutation_test(
-        (ranks[: len(one)], ranks[len(one) :]),
-        lambda left, _right, axis: left.sum(axis=axis),
-        vectorized=True,
-        n_resamples=PERMUTATIONS,
-        rng=0,
-    )
-    return float(found.pvalue)
+    method = PermutationMethod(n_resamples=PERMUTATIONS, rng=0) if tied else "exact"
+    return float(mannwhitneyu(one, other, method=method).pvalue)

@@ -38,11 +38,8 @@ class ReadyMessage:
 
 def make_pool(count: int) -> list[Alert]:
     """Return min(*count*, `POOL`) distinct simulated alerts, of real sizes and histories."""
-    from nightwire.producer import (
-        Sky,
-        VisitLog,
-        Visits,
-    )  # brings NumPy, which those who only patch do without
+    # brings NumPy, which those who only patch do without
+    from nightwire.producer import Sky, VisitLog, Visits
 
     log = VisitLog(SEED, START)
     log.open(START, FIRST_VISIT)

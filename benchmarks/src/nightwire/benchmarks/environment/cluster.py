@@ -2,13 +2,13 @@
 
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 
 import confluent_kafka
 import psutil
 
-from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks import Closeable, Context, Experiment
 from nightwire.core.kafka import TopicPartition, admin, ensure_topics
 from nightwire.core.stack import Broker, free_port
 from nightwire.schemas import topics
@@ -19,7 +19,7 @@ RETENTION = {"log.retention.check.interval.ms": 1000}
 """What a topic holds beyond its retention is what comes in between two checks."""
 
 
-class Cluster:
+class Cluster(Closeable):
     """Kafka, started when it is first asked for where none was named; `close` ends it.
 
     Args:
@@ -28,7 +28,7 @@ class Cluster:
     """
 
     def __init__(self, context: Context, heap: str = "768m") -> None:
-        self._context, self._heap, self._exits = context, heap, ExitStack()
+        self._context, self._heap = context, heap
         self._broker: Broker | None = None
         self._process: psutil.Process | None = None
 
@@ -103,10 +103,6 @@ class Cluster:
                 self._process = child
                 self._context.role(child.pid, "kafka")
 
-    def close(self) -> None:
-        """End what was started, the last first."""
-        self._exits.close()
-
     def _start(self) -> str:
         self._context.say("starting Kafka")
         self._broker = Broker(
@@ -116,6 +112,18 @@ class Cluster:
             heap=self._heap,
             properties=RETENTION,
         )
-        self._exits.callback(self._broker.stop)
+        self.exits.callback(self._broker.stop)
         self.start_broker()
         return self._broker.bootstrap
+
+
+class KafkaExperiment(Experiment):
+    """An experiment on a Kafka.
+
+    Args:
+        context: What the harness gives.
+        cluster: Kafka.
+    """
+
+    def __init__(self, context: Context, cluster: Cluster) -> None:
+        self._context, self._cluster = context, cluster

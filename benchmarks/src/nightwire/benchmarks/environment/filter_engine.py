@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
 import psutil
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import TopicPartition
 
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
 from nightwire.benchmarks.environment.machine import CLONE
-from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire
-from nightwire.benchmarks.model.scenario import Context, RunError
+from nightwire.benchmarks.environment.processes import Child, ChildError, nightwire, server_process
 from nightwire.core.kafka import Writer, consumer, ensure_topics, producer
 from nightwire.core.stack import free_port
 from nightwire.filters.model import Compilation, compile_request
@@ -80,9 +79,7 @@ class Coverage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self._client.close()
 
     def _missing(self, ends: Mapping[int, int], lanes: Iterable[str]) -> dict[tuple[str, int], int]:
@@ -163,7 +160,7 @@ class FilterEngine(Cluster):
         self._options = options or EngineOptions()
         self._topics: set[str] = set()
         self._child: Child | None = None
-        self._pages: dict[str, int] = {}
+        self._page = 0
 
     def start(self) -> None:
         """Start the engine and submit the example filters, unless that was done.
@@ -207,25 +204,15 @@ class FilterEngine(Cluster):
         """Return a listener to the engine's accounts of the alerts' topic, from now on."""
         return Coverage(self.bootstrap, ALERTS)
 
-    def delivered(self) -> tuple[Callable[[Message], None], dict[int, int]]:
-        """Return a delivery callback, and the end of each partition that it saw acknowledged."""
-        ends: dict[int, int] = {}
-
-        def note(message: Message) -> None:
-            part, offset = message.partition() or 0, message.offset() or 0
-            ends[part] = max(ends.get(part, 0), offset + 1)
-
-        return note, ends
-
     def forget(self, ends: Mapping[int, int]) -> None:
         """Let Kafka delete the alerts before *ends*, by partition."""
         self.delete_before({(ALERTS, part): end for part, end in ends.items()})
 
     def metrics(self) -> str:
         """Return the engine's page of metrics; nothing where it is not ours."""
-        if "filters" not in self._pages:
+        if not self._page:
             return ""
-        return httpx.get(f"http://127.0.0.1:{self._pages['filters']}/metrics", timeout=30).text
+        return httpx.get(f"http://127.0.0.1:{self._page}/metrics", timeout=30).text
 
     def slow_filters(self) -> set[str]:
         """Return the filters in slow lanes that go on, as the state of an engine of ours says."""
@@ -297,43 +284,36 @@ class FilterEngine(Cluster):
         self._context.say("starting the filter engine")
         where = ["--bootstrap", self.bootstrap, "--registry", self._registry]
         state = ["--state", str(self._state)]
-        return self._start_verb(
-            "filters", "filter", "run", *where, *state, *(["--light"] if self._options.light else [])
-        )
+        words = ["filter", "run", *where, *state, *(["--light"] if self._options.light else [])]
+        self._page = free_port()
+        engine = server_process(self._context, "filters", *words, page=self._page)
+        return self.exits.enter_context(engine)
 
     @cached_property
     def _registry(self) -> str:
         self._context.say("starting the schema registry")
         port = free_port()
-        where = ["--bootstrap", self.bootstrap, "--port", str(port)]
-        self._start_verb("registry", "schema", "serve", *where)
+        words = ["schema", "serve", "--bootstrap", self.bootstrap, "--port", str(port)]
+        self.exits.enter_context(server_process(self._context, "registry", *words))
         return f"http://127.0.0.1:{port}"
-
-    def _start_verb(self, role: str, *words: str) -> Child:
-        page = self._pages[role] = free_port()
-        command = [*nightwire(*words), "--metrics-port", str(page)]
-        child = self._exits.enter_context(Child(command, self._context.folder / f"{role}.log"))
-        self._context.role(child.process.pid, role)
-        child.await_health(page)
-        return child
 
     def _submit(self, name: str, path: Path) -> str:
         self._context.say(f"submitting the filter {name}")
-        where = ["--bootstrap", self.bootstrap, "--owner", OWNER, "--name", name]
-        command = nightwire("filter", "submit", str(path), *where)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-        if done.returncode:
-            raise ChildError(f"the filter {path.name} was not taken: {done.stdout}{done.stderr}")
+        if trouble := self._owners_verb("submit", str(path), "--name", name):
+            raise ChildError(f"the filter {path.name} was not taken: {trouble}")
         return topics.filter_topic(OWNER, name)
 
     def _withdraw(self) -> None:
         """Remove the example filters, as their owner does."""
         for name in self.filters:
-            where = ["--bootstrap", self.bootstrap, "--owner", OWNER]
-            command = nightwire("filter", "remove", name, *where)
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
-            if done.returncode:
-                self._context.say(f"the filter {OWNER}/{name} stays live: {done.stdout}{done.stderr}")
+            if trouble := self._owners_verb("remove", name):
+                self._context.say(f"the filter {OWNER}/{name} stays live: {trouble}")
+
+    def _owners_verb(self, *words: str) -> str:
+        """Run a verb of filters as the example filters' owner; return what it said if it failed."""
+        command = nightwire("filter", *words, "--bootstrap", self.bootstrap, "--owner", OWNER)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+        return f"{done.stdout}{done.stderr}" if done.returncode else ""
 
 
 def filter_record(one: MixedFilter, cap: int) -> dict[str, Any]:

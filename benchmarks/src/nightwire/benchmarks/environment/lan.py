@@ -44,14 +44,14 @@ class Lan:
 
     def lose(self, host: int, share: float, group: str) -> None:
         """Let a host lose a *share* of what comes to *group* (an address); 1 cuts it off."""
-        self.heal(host)
+        run(*self.on(host, ["iptables", "-F", "INPUT"]))
         luck = [] if share >= 1 else ["-m", "statistic", "--mode", "random", "--probability", str(share)]
         if share > 0:
-            _run(*self.on(host, ["iptables", "-A", "INPUT", "-d", group, *luck, "-j", "DROP"]))
+            run(*self.on(host, ["iptables", "-A", "INPUT", "-d", group, *luck, "-j", "DROP"]))
 
-    def heal(self, host: int) -> None:
-        """Let a host lose nothing any more."""
-        _run(*self.on(host, ["iptables", "-F", "INPUT"]))
+    def cable(self, host: int) -> str:
+        """Return the bridge's end of the cable to a host."""
+        return f"{self.bridge}v{host}"
 
     @property
     def sent(self) -> int:
@@ -60,7 +60,7 @@ class Lan:
 
     def received(self, host: int) -> int:
         """Return what came out of the bridge to a host. [byte]"""
-        return _statistic(_cable(self.bridge, host), "tx_bytes")
+        return _statistic(self.cable(host), "tx_bytes")
 
 
 @contextmanager
@@ -69,34 +69,36 @@ def lan(hosts: int) -> Iterator[Lan]:
     bridge, net = f"nw{os.getpid()}", f"198.19.{os.getpid() % 250}"
     one = Lan(bridge, f"{net}.1", [f"{bridge}-{number}" for number in range(hosts)])
     with ExitStack() as exits:
-        _run("ip", "link", "add", bridge, "type", "bridge", *SNOOPING)
-        exits.callback(_run, "ip", "link", "delete", bridge)
-        _run("ip", "link", "set", bridge, "type", "bridge", "mcast_querier", "1")
-        _run("ip", "address", "add", f"{one.address}/24", "dev", bridge)
-        _run("ip", "link", "set", bridge, "up")
+        run("ip", "link", "add", bridge, "type", "bridge", *SNOOPING)
+        exits.callback(run, "ip", "link", "delete", bridge)
+        run("ip", "link", "set", bridge, "type", "bridge", "mcast_querier", "1")
+        run("ip", "address", "add", f"{one.address}/24", "dev", bridge)
+        run("ip", "link", "set", bridge, "up")
         for number, name in enumerate(one.hosts):
-            _run("ip", "netns", "add", name)
-            exits.callback(_run, "ip", "netns", "delete", name)
-            _connect(bridge, number, name, f"{net}.{number + 2}/24")
+            run("ip", "netns", "add", name)
+            exits.callback(run, "ip", "netns", "delete", name)
+            _connect(one, number, f"{net}.{number + 2}/24")
         yield one
 
 
-def _connect(bridge: str, number: int, name: str, address: str) -> None:
-    cable = _cable(bridge, number)
-    _run("ip", "link", "add", cable, "type", "veth", "peer", "name", DEVICE, "netns", name)
-    _run("ip", "link", "set", cable, "master", bridge, "up")
-    _run("ip", "-n", name, "address", "add", address, "dev", DEVICE)
+def _connect(one: Lan, number: int, address: str) -> None:
+    cable, name = one.cable(number), one.hosts[number]
+    run("ip", "link", "add", cable, "type", "veth", "peer", "name", DEVICE, "netns", name)
+    run("ip", "link", "set", cable, "master", one.bridge, "up")
+    run("ip", "-n", name, "address", "add", address, "dev", DEVICE)
     for device in (DEVICE, "lo"):
-        _run("ip", "-n", name, "link", "set", device, "up")
-
-
-def _cable(bridge: str, host: int) -> str:
-    return f"{bridge}v{host}"
+        run("ip", "-n", name, "link", "set", device, "up")
 
 
 def _statistic(device: str, name: str) -> int:
     return int((STATISTICS / device / "statistics" / name).read_text())
 
 
-def _run(*words: str) -> None:
-    subprocess.run(words, check=True, capture_output=True)
+def run(*words: str) -> None:
+    """Run a command that must do.
+
+    Raises:
+        FileNotFoundError: There is none of that name.
+        CalledProcessError: It failed.
+    """
+    subprocess.run(words, check=True, capture_output=True, text=True)

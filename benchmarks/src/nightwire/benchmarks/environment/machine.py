@@ -51,9 +51,7 @@ def versions(root: Path, *, own_kafka: bool) -> dict[str, Any]:
         "python": platform.python_version(),
         "kafka": _kafka() if own_kafka else "of the cluster",
         "librdkafka": confluent_kafka.libversion()[0],
-        "confluent_kafka": confluent_kafka.version()[0]
-        if isinstance(confluent_kafka.version(), tuple)
-        else str(confluent_kafka.version()),
+        "confluent_kafka": _package("confluent-kafka"),
         "fastavro": _package("fastavro"),
         "spark": _package("pyspark"),
         "spark_master": os.environ.get("NIGHTWIRE_SPARK_MASTER"),

@@ -5,15 +5,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import httpx
 
-from nightwire.core.stack import die_with_parent
+from nightwire.benchmarks import Context
+from nightwire.core.stack import die_with_parent, free_port
 
 
 class ChildError(Exception):
@@ -56,18 +56,26 @@ class Child:
                 preexec_fn=die_with_parent,  # noqa: PLW1509  (touches no lock)
             )
 
-    def await_health(self, port: int, *, timeout: float = 120.0) -> None:
+    def await_health(self, port: int) -> None:
         """Wait until its page on *port* says that it is healthy.
 
         Raises:
-            ChildError: It ended, or was not healthy within *timeout* [s].
+            ChildError: It ended, or was not healthy within two minutes.
+        """
+        with httpx.Client(timeout=5.0) as client:
+            self.until(lambda: _healthy(client, port), timeout=120.0)
+
+    def until(self, holds: Callable[[], object], *, timeout: float, pause: float = 0.1) -> None:
+        """Ask each *pause* [s] until something *holds*.
+
+        Raises:
+            ChildError: It ended, or that does not hold within *timeout* [s].
         """
         deadline = time.monotonic() + timeout
-        with httpx.Client(timeout=5.0) as client:
-            while not _healthy(client, port):
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    raise self.failure()
-                time.sleep(0.1)
+        while not holds():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise self.failure()
+            time.sleep(pause)
 
     def failure(self) -> ChildError:
         """Return an error that says how it ended."""
@@ -100,10 +108,34 @@ class Child:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.end()
+
+
+@contextmanager
+def child_process(
+    context: Context, command: Sequence[str], role: str, *, log: str = "", talks: bool = False
+) -> Iterator[Child]:
+    """Yield a process in a *role*, which is also the name of its log unless *log* is given."""
+    with Child(command, context.folder / f"{log or role}.log", talks=talks) as child:
+        context.role(child.process.pid, role)
+        yield child
+
+
+@contextmanager
+def server_process(
+    context: Context, role: str, *words: str, log: str = "", page: int | None = None
+) -> Iterator[Child]:
+    """Yield the process of one of our verbs, whose metrics *page* says that it is healthy.
+
+    Raises:
+        ChildError: It ended, or was not healthy within two minutes.
+    """
+    page = page or free_port()
+    command = [*nightwire(*words), "--metrics-port", str(page)]
+    with child_process(context, command, role, log=log) as child:
+        child.await_health(page)
+        yield child
 
 
 def _healthy(client: httpx.Client, port: int) -> bool:

@@ -3,20 +3,18 @@
 import socket
 import subprocess
 import sysconfig
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import psutil
 
+from nightwire.benchmarks import Closeable, Context, Kind, RunError
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire, python
-from nightwire.benchmarks.model.sample import Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
+from nightwire.benchmarks.environment.processes import Child, child_process, nightwire, python
 from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics
@@ -93,7 +91,7 @@ def comet(context: Context, *options: str, remote: int | None = None) -> Iterato
         words += ["--receive", f"--receive-port={authors}", "--broadcast", f"--broadcast-port={subscribers}"]
         if remote is not None:
             words.append(f"--remote=127.0.0.1:{remote}")
-        with _broker_process([*words, *options], context, "comet") as child:
+        with child_process(context, [*words, *options], "comet") as child:
             yield _listening(child, authors, subscribers)
 
 
@@ -114,16 +112,9 @@ def gateway(
     words += ["--authors", f"127.0.0.1:{authors}", "--subscribers", f"127.0.0.1:{subscribers}", *options]
     with (
         TemporaryDirectory(prefix="gateway-", dir=context.folder) as state,
-        _broker_process([*words, "--state", state], context, "gateway") as child,
+        child_process(context, [*words, "--state", state], "gateway") as child,
     ):
         yield _listening(child, authors, subscribers, trace)
-
-
-@contextmanager
-def _broker_process(words: list[str], context: Context, role: str) -> Iterator[Child]:
-    with Child(words, context.folder / f"{role}.log") as child:
-        context.role(child.process.pid, role)
-        yield child
 
 
 def _listening(child: Child, authors: int, subscribers: int, trace: Path | None = None) -> VtpBroker:
@@ -132,12 +123,8 @@ def _listening(child: Child, authors: int, subscribers: int, trace: Path | None 
     Raises:
         ChildError: It ended.
     """
-    deadline = time.monotonic() + STARTING
     for port in (authors, subscribers):
-        while not _open(port):
-            if child.process.poll() is not None or time.monotonic() > deadline:
-                raise child.failure()
-            time.sleep(0.05)
+        child.until(partial(_open, port), timeout=STARTING, pause=0.05)
     return VtpBroker(authors, subscribers, psutil.Process(child.process.pid), trace)
 
 
@@ -149,7 +136,7 @@ def _open(port: int) -> bool:
     return True
 
 
-class VtpBrokers:
+class VtpBrokers(Closeable):
     """Our gateway on a Kafka, and Comet; `close` ends them.
 
     Args:
@@ -157,9 +144,7 @@ class VtpBrokers:
     """
 
     def __init__(self, context: Context) -> None:
-        self.context, self._exits = context, ExitStack()
-        self.cluster = Cluster(context)
-        self._exits.callback(self.cluster.close)
+        self.context, self.cluster = context, self.closing(Cluster(context))
 
     def broker(self, kind: Kind) -> VtpBroker:
         """Return the broker of *kind*."""
@@ -169,20 +154,20 @@ class VtpBrokers:
     def ours(self) -> VtpBroker:
         """Our gateway."""
         self.context.say("starting the gateway")
-        return self._exits.enter_context(gateway(self.context, self.cluster, *OPTIONS))
+        return self.exits.enter_context(gateway(self.context, self.cluster, *OPTIONS))
 
     @cached_property
     def traced(self) -> VtpBroker:
         """A second gateway of ours on the same Kafka, which notes time stamps."""
         trace = self.context.folder / "trace.tsv"
         options = (*OPTIONS, "--no-accounts", "--ivorn=ivo://bench/traced")
-        return self._exits.enter_context(gateway(self.context, self.cluster, *options, trace=trace))
+        return self.exits.enter_context(gateway(self.context, self.cluster, *options, trace=trace))
 
     @cached_property
     def comet(self) -> VtpBroker:
         """Comet."""
         self.context.say("starting Comet")
-        return self._exits.enter_context(comet(self.context))
+        return self.exits.enter_context(comet(self.context))
 
     def second(self, kind: Kind) -> VtpBroker:
         """Return a broker that has its events from that of *kind*."""
@@ -190,8 +175,4 @@ class VtpBrokers:
 
     @cached_property
     def _second_comet(self) -> VtpBroker:
-        return self._exits.enter_context(comet(self.context, remote=self.comet.subscribers))
-
-    def close(self) -> None:
-        """End everything that was started, the last first."""
-        self._exits.close()
+        return self.exits.enter_context(comet(self.context, remote=self.comet.subscribers))

@@ -17,10 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TextIO
 
+from nightwire.benchmarks import Experiment, Line, Outcome, Sample, Series
 from nightwire.benchmarks.harness.pairs import order
 from nightwire.benchmarks.harness.result_files import sample_from, sample_row
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import Experiment, Line, Outcome, Series, Table
+from nightwire.benchmarks.model.scenario import Table
 
 PREFIX = "nightwire-bench-"
 """How the folder of a run is called."""
@@ -42,7 +42,7 @@ class Checkpoint:
         fresh: Whether to forget what is there.
 
     Raises:
-        KeptError: Another process has it open.
+        CheckpointError: Another process has it open.
     """
 
     def __init__(self, path: Path | None = None, key: Key | None = None, *, fresh: bool = False) -> None:

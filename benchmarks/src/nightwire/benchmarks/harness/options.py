@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from nightwire.benchmarks.model.scenario import Scenario, Size
+from nightwire.benchmarks import Scenario, Size
 
 LIMIT = 1680.0
 """Longest time of all scenarios together. [s]  With the report it is half an hour."""

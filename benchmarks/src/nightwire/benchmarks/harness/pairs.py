@@ -2,8 +2,8 @@
 
 from collections.abc import Container, Generator, Iterator, Mapping
 
-from nightwire.benchmarks.model.sample import Figures, Kind, Sample, Use
-from nightwire.benchmarks.model.scenario import Experiment
+from nightwire.benchmarks import Experiment, Figures, Kind, Sample
+from nightwire.benchmarks.model.sample import Use
 from nightwire.benchmarks.resources.cpu import DISTURBED
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 

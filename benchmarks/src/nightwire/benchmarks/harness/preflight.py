@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from nightwire.benchmarks.model.scenario import Needs
+from nightwire.benchmarks import Needs
 
 GB = 1e9
 RESERVE = 2 * 10**9

@@ -5,12 +5,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import Figure, Kind, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.machine import CLONE
-from nightwire.benchmarks.model.sample import Kind, ProcessUse, Sample, Use, figure_pairs
-from nightwire.benchmarks.model.scenario import Figure, Outcome, Scenario, Size
+from nightwire.benchmarks.model.sample import ProcessUse, Use, figure_pairs
 from nightwire.benchmarks.model.statistics import UNSTABLE, Summary, median, ratios, rounded, summary
 from nightwire.benchmarks.resources.cpu import DISTURBED
 
@@ -57,10 +58,7 @@ def result(figure: Figure, samples: Sequence[Sample]) -> dict[str, Any] | None:
 
 def others(samples: Sequence[Sample]) -> dict[str, Any]:
     """Return the share of CPU that others took: median, worst, and whether it disturbs."""
-    shares = [sample.use.others for sample in samples]
-    if not shares:
-        nothing = {"median": 0.0, "worst": 0.0, "limit": DISTURBED, "disturbed": False}
-        return nothing | {"runs_disturbed": 0, "runs_repeated": 0}
+    shares = [sample.use.others for sample in samples] or [0.0]
     above = sum(share > DISTURBED for share in shares)
     return {
         "median": rounded(median(shares)),
@@ -252,12 +250,7 @@ def latest(folder: Path) -> list[Result]:
     Raises:
         ResultError: A file there is not a result.
     """
-    newest: dict[str, Result] = {}
-    for path in sorted(folder.glob("*.json")):
-        result = read_result(path)
-        if result["size"]["profile"] == "smoke":
-            continue
-        before = newest.get(result["scenario"])
-        if before is None or before["beginTime"] <= result["beginTime"]:
-            newest[result["scenario"]] = result
+    every = [read_result(path) for path in sorted(folder.glob("*.json"))]
+    shown = [one for one in every if one["size"]["profile"] != "smoke"]
+    newest = {one["scenario"]: one for one in sorted(shown, key=itemgetter("beginTime"))}
     return [newest[name] for name in sorted(newest)]

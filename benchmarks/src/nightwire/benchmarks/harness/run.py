@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, RunError, Sample, Scenario, Size
 from nightwire.benchmarks.environment.machine import CLONE, changes, commit, machine, versions
 from nightwire.benchmarks.environment.processes import ChildError
 from nightwire.benchmarks.harness.checkpoint import PREFIX, Checkpoint
@@ -18,8 +19,6 @@ from nightwire.benchmarks.harness.options import RunOptions, declared_size, size
 from nightwire.benchmarks.harness.pairs import order, run_pairs
 from nightwire.benchmarks.harness.preflight import check_resources, minutes
 from nightwire.benchmarks.harness.result_files import Provenance, Result, make_result
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError, Scenario, Size
 from nightwire.benchmarks.resources.cpu import DISTURBED
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 from nightwire.benchmarks.resources.recording import Recording
@@ -146,8 +145,7 @@ class Sitting:
         """Measure what is missing; return what failed, which takes no other experiment along.
 
         Raises:
-            RunError: Nothing was measured, or not all within the limit and what there is was
-                checkpoint.
+            RunError: Nothing was measured, or not all within the limit, and what there is was kept.
         """
         deadline = time.monotonic() + self.options.time_limit
         every = self.scenario.experiments(self.context)
@@ -222,7 +220,7 @@ class Sitting:
         """Say that time is up; where runs are kept, the rest is for another sitting.
 
         Raises:
-            RunError: They are checkpoint.
+            RunError: Runs are kept.
         """
         limit = minutes(self.options.time_limit)
         if self.checkpoint.path is None:

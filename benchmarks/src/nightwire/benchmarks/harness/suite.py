@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nightwire.benchmarks import Scenario
 from nightwire.benchmarks.harness.checkpoint import Checkpoint, CheckpointError, checkpoint_path
 from nightwire.benchmarks.harness.options import RunOptions, estimate, size_of
 from nightwire.benchmarks.harness.preflight import RefusedError, minutes
 from nightwire.benchmarks.harness.result_files import Result, ResultError, default_path, write_result
 from nightwire.benchmarks.harness.run import FAILURES, key_of, run
-from nightwire.benchmarks.model.scenario import Scenario
 
 
 @dataclass
@@ -152,8 +152,8 @@ def measured(scenario: Scenario, options: RunOptions, target: ResultTarget, say:
 
     Raises:
         RefusedError: The machine lacks something.
-        RunError: Nothing was measured, or not all within the limit; then it is checkpoint.
-        KeptError: Another process measures the same.
+        RunError: Nothing was measured, or not all within the limit; then it is kept.
+        CheckpointError: Another process measures the same.
         ResultError: The result is too large.
     """
     with _checkpoint(scenario, options, target) as checkpoint:

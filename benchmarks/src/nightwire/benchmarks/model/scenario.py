@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample, TcpTraffic
 
@@ -139,7 +139,28 @@ class Context:
     traffic: Callable[[str, TcpTraffic], None] = lambda _name, _moved: None
 
 
-class Experiment(ABC):
+Closed = TypeVar("Closed", bound="Closeable")
+
+
+class Closeable:
+    """Ends by `close` what it has started."""
+
+    @cached_property
+    def exits(self) -> ExitStack:
+        """Ends what was started."""
+        return ExitStack()
+
+    def closing(self, one: Closed) -> Closed:
+        """Return *one*, which is closed together with this."""
+        self.exits.callback(one.close)
+        return one
+
+    def close(self) -> None:
+        """End what was started, the last first."""
+        self.exits.close()
+
+
+class Experiment(Closeable, ABC):
     """One question, asked in alternating pairs.
 
     Attributes:
@@ -150,15 +171,16 @@ class Experiment(ABC):
     name: str
     at_most: Mapping[Kind, int] = {}
 
-    def prepare(self) -> None:  # noqa: B027 - not all have something to prepare
+    def prepare(self) -> None:
         """Start what it needs and warm it up; nothing here is measured."""
 
     @abstractmethod
     def run_once(self, kind: Kind) -> Figures:
         """Run subject or baseline once, and return what was measured."""
 
-    def tear_down(self) -> None:  # noqa: B027 - most experiments share what the scenario stops
+    def tear_down(self) -> None:
         """Stop what `prepare` started; called also after a failure in it."""
+        self.close()
 
 
 @dataclass(frozen=True)
@@ -178,7 +200,7 @@ class Outcome:
     tables: Sequence[Table] = ()
 
 
-class Scenario(ABC):
+class Scenario(Closeable, ABC):
     """Experiments that belong together, and the figures that come out of them.
 
     Attributes:
@@ -203,14 +225,9 @@ class Scenario(ABC):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the experiments, in the order in which they run."""
 
-    @cached_property
-    def exits(self) -> ExitStack:
-        """Ends what experiments share."""
-        return ExitStack()
-
     def tear_down(self) -> None:
         """End what experiments share; called also after a failure."""
-        self.exits.close()
+        self.close()
 
     @abstractmethod
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from nightwire.benchmarks.model.sample import ProcessUse, TcpTraffic, Use
-from nightwire.benchmarks.resources.cpu import Jiffies, others_share, parse_stat
+from nightwire.benchmarks.resources.cpu import others_share
 
 OWN_PROCESS = "producer"
 """Name of this very process, which also sends."""
@@ -65,7 +65,7 @@ class ResourceMonitor:
         window, stop = UsageWindow(), threading.Event()
         looks = [self._look()]
         self._traffic.clear()
-        machine, began = _machine_stat(), time.monotonic()
+        machine, began = psutil.cpu_times(), time.monotonic()
         thread = threading.Thread(target=self._keep_looking, args=(looks, stop), daemon=True)
         thread.start()
         try:
@@ -76,7 +76,7 @@ class ResourceMonitor:
             looks.append(self._look())
             processes = [_moving(one, self._traffic) for one in _by_name(looks)]
             ours = own_time(looks, processes)
-            others = others_share(machine, _machine_stat(), ours, os.sysconf("SC_CLK_TCK"))
+            others = others_share(machine, psutil.cpu_times(), ours)
             window.use = Use(time.monotonic() - began, others, processes)
 
     def _keep_looking(self, looks: list[Snapshot], stop: threading.Event) -> None:
@@ -124,10 +124,6 @@ def _moving(one: ProcessUse, moved: Mapping[str, TcpTraffic]) -> ProcessUse:
     if (traffic := moved.get(one.name)) is None:
         return one
     return replace(one, sent_bytes=traffic.sent, received_bytes=traffic.received)
-
-
-def _machine_stat() -> Jiffies:
-    return parse_stat(Path("/proc/stat").read_text())
 
 
 def _by_name(looks: Sequence[Snapshot]) -> list[ProcessUse]:

@@ -54,7 +54,9 @@ class PrometheusScraper:
         config = self._folder / "prometheus.yml"
         config.write_text(CONFIG.format(interval=self._interval, targets=self._targets))
         self.scrape({})
-        self._child(prometheus_line(binary, config, self._folder / "prometheus", self._port), "prometheus")
+        command = [binary, f"--config.file={config}", f"--storage.tsdb.path={self._folder / 'prometheus'}"]
+        command += [f"--web.listen-address=127.0.0.1:{self._port}", "--log.level=error"]
+        self._child(command, "prometheus")
         if node is None:
             self.missing.append(f"{NODE} is not installed: no pages of the machine")
             return
@@ -95,14 +97,3 @@ class PrometheusScraper:
 
     def _child(self, command: Sequence[str], name: str) -> None:
         self._exits.enter_context(Child(command, self._folder / f"{name}.log", patience=5.0))
-
-
-def prometheus_line(binary: str, config: Path, data: Path, port: int) -> list[str]:
-    """Return the command line of a Prometheus on *port* of 127.0.0.1."""
-    return [
-        binary,
-        f"--config.file={config}",
-        f"--storage.tsdb.path={data}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--log.level=error",
-    ]

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import Sample
 from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.sample import Sample
 from nightwire.benchmarks.resources.monitor import ResourceMonitor
 from nightwire.benchmarks.resources.process_stats import Reading
 from nightwire.benchmarks.resources.prometheus import INTERVAL

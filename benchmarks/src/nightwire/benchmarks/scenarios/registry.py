@@ -6,7 +6,7 @@ It is imported when it is asked for.
 from importlib import import_module
 from pkgutil import iter_modules
 
-from nightwire.benchmarks.model.scenario import Scenario
+from nightwire.benchmarks import Scenario
 
 HERE = "nightwire.benchmarks.scenarios"
 

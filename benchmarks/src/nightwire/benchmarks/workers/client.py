@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.scenario import Context
+from nightwire.benchmarks import Context
+from nightwire.benchmarks.environment.processes import Child, child_process, python
 
 ALERT_WORKERS = "nightwire.benchmarks.workers.alerts"
 READER, SENDER, LATEST_OFFSET, OWNER = (
@@ -32,6 +32,10 @@ class WorkerClient:
     def send(self, order: Mapping[str, Any]) -> None:
         """Give it an order."""
         self._write(json.dumps(order))
+
+    def kill(self) -> None:
+        """Kill it with -9."""
+        self._child.kill()
 
     def signal(self) -> None:
         """Send an empty line: it begins; one that has begun may end."""
@@ -71,12 +75,20 @@ class WorkerClient:
 
 @contextmanager
 def worker_process(
-    context: Context, module: str, order: Mapping[str, Any], *, role: str
+    context: Context,
+    module: str,
+    order: Mapping[str, Any],
+    *,
+    role: str,
+    log: str = "",
+    inside: Sequence[str] = (),
 ) -> Iterator[WorkerClient]:
-    """Yield a process of *module* that was given *order*; it may not be in place yet."""
-    log = context.folder / f"{role}.log"
-    with Child(python(module, json.dumps(order)), log, talks=True) as child:
-        context.role(child.process.pid, role)
+    """Yield a process of *module* that was given *order*; it may not be in place yet.
+
+    The words *inside* run its command elsewhere, such as in a network namespace.
+    """
+    command = [*inside, *python(module, json.dumps(order))]
+    with child_process(context, command, role, log=log, talks=True) as child:
         yield WorkerClient(child)
 
 

@@ -6,14 +6,14 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
+from nightwire.benchmarks import Closeable, Context
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.client import WorkerClient
 from nightwire.core.kafka import end_offsets_at
 
 
-class WorkerPool:
+class WorkerPool(Closeable):
     """Workers and topics between them; `close` ends all of it.
 
     Args:
@@ -24,10 +24,9 @@ class WorkerPool:
 
     def __init__(self, context: Context, module: str, heap: str = "768m") -> None:
         self._context, self._module = context, module
-        self._exits, self._children = ExitStack(), ExitStack()
-        self.cluster = Cluster(context, heap)
-        self._exits.callback(self.cluster.close)
-        self._exits.callback(self._end_workers)
+        self._children = ExitStack()
+        self.cluster = self.closing(Cluster(context, heap))
+        self.exits.callback(self._end_workers)
         self._workers: list[WorkerClient] = []
 
     @contextmanager
@@ -65,14 +64,10 @@ class WorkerPool:
         """Return how many records lie in *topic*."""
         return sum(end_offsets_at(self.cluster.bootstrap, [topic]).values())
 
-    def close(self) -> None:
-        """End workers and Kafka."""
-        self._exits.close()
-
     @cached_property
     def _shared_order(self) -> str:
         """What is in all orders; asking for it starts Kafka."""
-        warm = self._exits.enter_context(self.cluster.topic("warm", partitions=1))
+        warm = self.exits.enter_context(self.cluster.topic("warm", partitions=1))
         return json.dumps({"bootstrap": self.cluster.bootstrap, "warm": warm})
 
     def _staffed(self, roles: Sequence[str]) -> list[WorkerClient]:

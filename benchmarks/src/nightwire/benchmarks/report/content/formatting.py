@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks import Better
 
 Result = dict[str, Any]
 Entry = dict[str, Any]

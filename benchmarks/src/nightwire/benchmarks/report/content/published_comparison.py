@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nightwire.benchmarks.model.scenario import Better, Line
+from nightwire.benchmarks import Better, Line
 from nightwire.benchmarks.report.content.formatting import Entry, Result, advantage
 from nightwire.benchmarks.report.content.publications import Curve, Measured, Ours, Published
 from nightwire.benchmarks.report.content.resource_use import SAMPLED, over_time, process_use, thinned
@@ -193,11 +193,8 @@ def axis(words: str) -> tuple[str, str]:
 
 def answered(entry: Published, results: Results) -> bool:
     """Return whether something of ours stands beside *entry*."""
-    return any(row.ours is not None for row in rows(entry, results)) or _any_line(entry, results)
-
-
-def _any_line(entry: Published, results: Results) -> bool:
-    return any(ours_line(one, results) for one in entry.ours)
+    rows_of_ours = (row.ours is not None for row in rows(entry, results))
+    return any(rows_of_ours) or any(ours_line(one, results) for one in entry.ours)
 
 
 def missing(entry: Published, results: Results) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks import Better
 from nightwire.benchmarks.model.statistics import UNSTABLE, median, ratios, summary
 from nightwire.benchmarks.report.content.formatting import Entry, Result
 from nightwire.benchmarks.report.content.publications import Measured

@@ -51,18 +51,6 @@ def readme_block(results: Sequence[Result]) -> str:
     return render("readme.md.j2", begin=BEGIN, end=END, entries=shown, machines=machines(results))
 
 
-def with_block(text: str, results: Sequence[Result], name: str = "the text") -> str:
-    """Return *text* with the block of *results* in the place of the one it has.
-
-    Raises:
-        BlockError: It has none.
-    """
-    begin, end = text.find(BEGIN), text.find(END)
-    if begin < 0 or end < begin:
-        raise BlockError(f"{name} has no {BEGIN} … {END} to write the figures into")
-    return text[:begin] + readme_block(results) + text[end + len(END) :]
-
-
 def readme_of(folder: Path) -> Path | None:
     """Return the README of the clone that has the results in *folder*; None without a block."""
     path = folder.resolve().parents[1] / "README.md"
@@ -76,4 +64,7 @@ def rewrite(path: Path, results: Sequence[Result]) -> None:
         BlockError: It has no place for it.
     """
     text = path.read_text(encoding="utf-8")
-    path.write_text(with_block(text, results, str(path)), encoding="utf-8")
+    begin, end = text.find(BEGIN), text.find(END)
+    if begin < 0 or end < begin:
+        raise BlockError(f"{path} has no {BEGIN} … {END} to write the figures into")
+    path.write_text(text[:begin] + readme_block(results) + text[end + len(END) :], encoding="utf-8")

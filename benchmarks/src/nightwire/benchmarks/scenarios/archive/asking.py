@@ -10,8 +10,7 @@ from astropy import units
 from astropy.coordinates import SkyCoord
 
 from nightwire.archive import Archive
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.model.statistics import median
 from nightwire.benchmarks.scenarios.archive.simulated import fill
 
@@ -37,13 +36,10 @@ class Asking(Experiment):
         fill(folder, self._context.size.alerts)
         self._filled = time.perf_counter() - began
         self._archive = Archive(folder)
+        self.exits.callback(self._archive.close)
         self._rows = self._archive.query("SELECT id, object_id, ra, dec FROM sim")
         self._sky = SkyCoord(*(self._rows.column(name).to_numpy() for name in ("ra", "dec")), unit="deg")
         self._size = sum(one.stat().st_size for one in folder.rglob("*.parquet"))
-
-    def tear_down(self) -> None:
-        """Let go of it."""
-        self._archive.close()
 
     def run_once(self, kind: Kind) -> Figures:
         """Ask for alerts of the archive, one after the other."""

@@ -1,22 +1,17 @@
 """What keeping costs the stream: delays of live alerts with an archive at work, and without."""
 
 import secrets
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import TopicPartition as TopicPartitionOffset
-
-from nightwire.archive.storage import PACKETS, Store, Table
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.archive.storage import Store
+from nightwire.benchmarks import Context, Figures, Kind
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
+from nightwire.benchmarks.environment.processes import server_process
+from nightwire.benchmarks.scenarios.archive.stamping import await_archived
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
-from nightwire.core.kafka import admin, ensure_topics
 from nightwire.core.stack import free_port
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
 POOL = 500
 """Distinct alerts."""
@@ -26,11 +21,9 @@ FIRST = 40
 """Alerts that an archive has kept before the visits begin: it has joined its group."""
 RATE = "15MB"
 """Most that the schedule with a rate takes in a second: the mean of visits and pauses, and half."""
-PATIENCE = 60.0
-"""Longest wait until all is archived. [s]"""
 
 
-class Disturbing(Experiment):
+class Disturbing(KafkaExperiment):
     """Visits of alerts to a plain consumer, while an archive keeps them or not.
 
     Args:
@@ -40,14 +33,11 @@ class Disturbing(Experiment):
     """
 
     def __init__(self, context: Context, cluster: Cluster, schedule: str) -> None:
-        self.name = f"live-{schedule}"
-        self._context, self._cluster, self._schedule = context, cluster, schedule
+        super().__init__(context, cluster)
+        self.name, self._schedule = f"live-{schedule}", schedule
 
     def prepare(self) -> None:
         """Make the topics and the alerts, and let a visit through."""
-        ensure_topics(
-            self._cluster.bootstrap, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)]
-        )
         self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(1)
 
@@ -57,7 +47,7 @@ class Disturbing(Experiment):
             return self._through(VISITS)
         with self._archive() as store:
             figures = self._through(VISITS)
-            self._await_archived(store)
+            await_archived(store, self._stream.ends)
         return figures
 
     def _through(self, visits: int) -> Figures:
@@ -71,28 +61,12 @@ class Disturbing(Experiment):
     @contextmanager
     def _archive(self) -> Iterator[Store]:
         """Yield the store of an archive that is at work; what came before it need not keep."""
-        self._forget()
-        store, page = Store(self._context.folder / f"archive-{secrets.token_hex(4)}"), free_port()
+        self._cluster.delete_before({(TOPIC, part): end for part, end in self._stream.ends.items()})
+        store = Store(self._context.folder / f"archive-{secrets.token_hex(4)}")
         words = ["archive", "serve", "--bootstrap", self._cluster.bootstrap, "--archive", store.url]
         words += ["--schedule", self._schedule, "--rate", RATE, "--every", "2s", "--batch", "16MB"]
-        words += ["--port", str(free_port()), "--metrics-port", str(page)]
-        with Child(nightwire(*words), self._context.folder / "archive.log") as child:
-            self._context.role(child.process.pid, "archive")
-            child.await_health(page)
+        words += ["--port", str(free_port())]
+        with server_process(self._context, "archive", *words):
             self._stream.send([0.0] * FIRST)
-            self._await_archived(store)
+            await_archived(store, self._stream.ends)
             yield store
-
-    def _forget(self) -> None:
-        """Let Kafka delete what other runs wrote."""
-        kafka = admin(self._cluster.bootstrap)  # its answers come as long as it lives
-        ends = [TopicPartitionOffset(TOPIC, *one) for one in self._stream.ends.items()]
-        for done in kafka.delete_records(ends).values():
-            done.result(PATIENCE)
-
-    def _await_archived(self, store: Store) -> None:
-        deadline, table = time.monotonic() + PATIENCE, Table(store, "sim", PACKETS)
-        while any((table.position((TOPIC, part)) or 0) < end for part, end in self._stream.ends.items()):
-            if time.monotonic() > deadline:
-                raise RunError(f"not archived within {PATIENCE:g} s")
-            time.sleep(0.1)

@@ -2,18 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.scenarios.archive.asking import Asking
 from nightwire.benchmarks.scenarios.archive.disturbing import BURST, GAP, VISITS, Disturbing
 from nightwire.benchmarks.scenarios.archive.stamping import CLIENTS, Stamping
@@ -82,8 +72,7 @@ class ArchiveScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return questions, and the four schedules."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [
             Asking(context),
             Stamping(context, cluster),

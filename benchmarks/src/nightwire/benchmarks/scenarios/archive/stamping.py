@@ -3,23 +3,21 @@
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from nightwire.archive.storage import PACKETS, Store, Table
+from nightwire.benchmarks import Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks.environment.cluster import KafkaExperiment
+from nightwire.benchmarks.environment.processes import server_process
+from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.directory.asking import ask, connection
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
 from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
-from nightwire.core.kafka import RecordFetcher, ensure_topics
+from nightwire.core.kafka import RecordFetcher
 from nightwire.core.stack import free_port
 from nightwire.schemas import Codec, sim_alert_schema, stamp_file, survey
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 from nightwire.schemas.wire import unframe
 
 ALERTS = 500
@@ -33,23 +31,13 @@ SIM = survey("sim")
 Choice = TypeVar("Choice")
 
 
-class Stamping(Experiment):
-    """Clients that ask for a stamp of an alert, any, one after the other.
-
-    Args:
-        context: Says where.
-        cluster: Kafka.
-    """
+class Stamping(KafkaExperiment):
+    """Clients that ask for a stamp of an alert, any, one after the other."""
 
     name = "stamps"
 
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
-
     def prepare(self) -> None:
         """Write alerts, and serve them from Kafka and from an archive."""
-        kafka, self._exits = self._cluster.bootstrap, ExitStack()
-        ensure_topics(kafka, [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)])
         stream = PlainStream(self._context, self._cluster, ALERTS)
         stream.send([0.0] * ALERTS)
         store = Store(self._context.folder / "archive-stamps")
@@ -59,11 +47,7 @@ class Stamping(Experiment):
         )
         self._places = [((TOPIC, part), at) for part, end in stream.ends.items() for at in range(end)]
         self._ids = [SIM.view(one).id for one in make_pool(ALERTS)]
-        self._await_archived(store, stream.ends)
-
-    def tear_down(self) -> None:
-        """End the servers."""
-        self._exits.close()
+        await_archived(store, stream.ends)
 
     def run_once(self, kind: Kind) -> Figures:
         """Ask; return answers a second, and how long they took. [ms]"""
@@ -87,20 +71,24 @@ class Stamping(Experiment):
 
     def _serve(self, what: str, *words: str) -> int:
         """Return the port at which ``nightwire WHAT serve`` answers."""
-        port, page = free_port(), free_port()
-        order = nightwire(what, "serve", "--bootstrap", self._cluster.bootstrap, *words)
-        order += ["--port", str(port), "--metrics-port", str(page)]
-        child = self._exits.enter_context(Child(order, self._context.folder / f"{what}-stamps.log"))
-        self._context.role(child.process.pid, what)
-        child.await_health(page)
+        port = free_port()
+        order = [what, "serve", "--bootstrap", self._cluster.bootstrap, *words, "--port", str(port)]
+        self.exits.enter_context(server_process(self._context, what, *order, log=f"{what}-stamps"))
         return port
 
-    def _await_archived(self, store: Store, ends: dict[int, int]) -> None:
-        deadline, table = time.monotonic() + PATIENCE, Table(store, "sim", PACKETS)
-        while any((table.position((TOPIC, part)) or 0) < end for part, end in ends.items()):
-            if time.monotonic() > deadline:
-                raise RunError(f"not archived within {PATIENCE:g} s")
-            time.sleep(0.1)
+
+def await_archived(store: Store, ends: Mapping[int, int]) -> None:
+    """Wait until *store* has all alerts before *ends*, by partition.
+
+    Raises:
+        RunError: It has not within a minute.
+    """
+    table = Table(store, "sim", PACKETS)
+    until(
+        lambda: all((table.position((TOPIC, part)) or 0) >= end for part, end in ends.items()),
+        "not archived",
+        patience=PATIENCE,
+    )
 
 
 async def _asked(port: int, addresses: Sequence[str]) -> list[float]:

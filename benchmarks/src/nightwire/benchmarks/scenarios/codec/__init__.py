@@ -1,3 +1,1 @@
 """The scenario `codec`: encoding and decoding alone, in one process, beside fastavro."""
-
-__all__: list[str] = []

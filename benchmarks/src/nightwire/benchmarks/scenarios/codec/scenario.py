@@ -12,10 +12,10 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from nightwire.benchmarks import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.environment.machine import data_folder
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.workers.alerts.reader import TWENTY_COLUMNS
 from nightwire.schemas import Codec, engines, sim_alert_schema
 from nightwire.schemas.wire import read_container
@@ -58,7 +58,7 @@ def find_alerts(data: Path | None) -> Alerts:
 def other_version(schema: Mapping[str, Any]) -> Schema:
     """Return *schema* as a client might want it: renamed, widened, new and required fields."""
     wanted: Schema = copy.deepcopy(dict(schema))
-    source = _record(wanted, "diaSource")
+    (source,) = (field["type"] for field in wanted["fields"] if field["name"] == "diaSource")
     for field in source["fields"]:
         if field["name"] == "psfFlux":
             field |= {"name": "flux", "aliases": ["psfFlux"]}
@@ -67,27 +67,6 @@ def other_version(schema: Mapping[str, Any]) -> Schema:
             field.pop("default", None)
     source["fields"].append({"name": "note", "type": ["null", "string"], "default": None})
     return wanted
-
-
-def _record(schema: Any, name: str) -> Schema:
-    """Return the record *name* (its last part) in *schema*."""
-    for part in _records(schema):
-        if part["name"].split(".")[-1] == name:
-            return part
-    raise LookupError(f"the schema has no record {name}")
-
-
-def _records(schema: Any) -> list[Schema]:
-    if isinstance(schema, list):
-        return [found for branch in schema for found in _records(branch)]
-    if not isinstance(schema, dict):
-        return []
-    inner = [field["type"] for field in schema.get("fields", ())]
-    inner += [
-        schema[part] for part in ("items", "values", "type") if isinstance(schema.get(part), dict | list)
-    ]
-    own = [schema] if schema.get("type") == "record" else []
-    return own + [found for part in inner for found in _records(part)]
 
 
 BATCH = 256

@@ -6,10 +6,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nightwire.benchmarks import Context, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.slow_link import SlowLink
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.congestion.drop_oldest import arrivals, queue
 from nightwire.benchmarks.scenarios.directory.living import Living

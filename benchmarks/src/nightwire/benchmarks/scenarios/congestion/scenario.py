@@ -2,18 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.scenarios.congestion.cut import AFTER, BEFORE, CUT, WIDTH, CutLink, DroppedOldest
 from nightwire.benchmarks.scenarios.congestion.drop_oldest import LENGTH
 
@@ -55,8 +45,7 @@ class CongestionScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the ladder beside a plain consumer, and the queue."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [CutLink(context, cluster), DroppedOldest(context, cluster)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from nightwire.benchmarks.model.scenario import Context, RunError
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.workers.client import worker_process
 
 SERVER = "nightwire.benchmarks.workers.directory_server"

@@ -15,7 +15,7 @@ from http.client import HTTPConnection
 from secrets import token_hex
 from urllib.parse import urlencode
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.scenarios.messages.worker import taking
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats
 from nightwire.benchmarks.workers.worker import Order, Work, serve

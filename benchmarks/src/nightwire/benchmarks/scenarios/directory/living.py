@@ -6,15 +6,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import psutil
 
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Figures, Kind, RunError
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
+from nightwire.benchmarks.environment.processes import server_process
+from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.directory.asking import answered
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.presence import entry, entry_key
@@ -33,13 +33,10 @@ with registered(*sys.argv[1:]):
 """A process that does nothing but live."""
 
 
-class Living(Experiment):
+class Living(KafkaExperiment):
     """A directory that follows a Kafka of its own."""
 
     at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
-
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
 
     def prepare(self) -> None:
         """Make the topics."""
@@ -48,13 +45,9 @@ class Living(Experiment):
     @contextmanager
     def _directory(self, host: str = "127.0.0.1") -> Iterator[tuple[int, psutil.Process]]:
         """Yield port and process of a directory that has read its log; it listens at *host*."""
-        port, page = free_port(), free_port()
-        words = ["directory", "serve", "--bootstrap", self._cluster.bootstrap, "--port", str(port)]
-        words += ["--host", host]
-        log = self._context.folder / "directory.log"
-        with Child(nightwire(*words, "--metrics-port", str(page)), log) as child:
-            self._context.role(child.process.pid, "directory")
-            child.await_health(page, timeout=PATIENCE)
+        port, where = free_port(), ["--bootstrap", self._cluster.bootstrap, "--host", host]
+        words = ["directory", "serve", *where, "--port", str(port)]
+        with server_process(self._context, "directory", *words) as child:
             yield port, psutil.Process(child.process.pid)
 
 
@@ -70,12 +63,18 @@ class Deaths(Living):
         with self._directory() as (port, _):
             child = subprocess.Popen([sys.executable, "-c", LIVES, self._cluster.bootstrap, name])
             try:
-                until(lambda: answered(port, state) == [{"state": "live"}])
+                self._await_state(port, state, "live")
                 os.kill(child.pid, signal.SIGKILL)
             finally:
                 child.kill()
                 child.wait()
-            return {"death_s": until(lambda: answered(port, state) == [{"state": "gone"}])}
+            return {"death_s": self._await_state(port, state, "gone")}
+
+    def _await_state(self, port: int, question: str, wanted: str) -> float:
+        """Return how long it takes until the directory says so. [s]"""
+        answer = [{"state": wanted}]
+        what = f"the directory does not say {wanted}"
+        return until(lambda: answered(port, question) == answer, what, patience=PATIENCE, pause=0.02)
 
 
 class Rebuild(Living):
@@ -108,17 +107,3 @@ class Rebuild(Living):
             if known != self._records:
                 raise RunError(f"{known} entries are known of {self._records}")
             return {"rebuild_s": taken, "rebuild_mb": process.memory_info().rss / 1e6}
-
-
-def until(holds: Callable[[], bool]) -> float:
-    """Wait until something *holds*; return how long it took. [s]
-
-    Raises:
-        RunError: It does not within two minutes.
-    """
-    began = time.perf_counter()
-    while not holds():
-        if time.perf_counter() - began > PATIENCE:
-            raise RunError("the directory does not say so")
-        time.sleep(0.02)
-    return time.perf_counter() - began

@@ -1,20 +1,16 @@
 """Topics over HTTP: beside our reader and bare librdkafka, by many at once, over a slow link."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.benchmarks import Context, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages, without_stamps
-from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.directory.http_worker import MB
-from nightwire.benchmarks.scenarios.directory.link import HERE, RATE, slow_link
+from nightwire.benchmarks.scenarios.directory.link import RATE, slow_link
 from nightwire.benchmarks.scenarios.directory.living import Living
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
-from nightwire.benchmarks.workers.client import WorkerClient
+from nightwire.benchmarks.workers.client import worker_process
 from nightwire.benchmarks.workers.pool import WorkerPool
 
 WORKER = "nightwire.benchmarks.scenarios.directory.http_worker"
@@ -54,24 +50,20 @@ class MediatorExperiment(Living):
 
     def __init__(self, context: Context, workers: WorkerPool) -> None:
         super().__init__(context, workers.cluster)
-        self._workers, self._exits = workers, ExitStack()
+        self._workers = workers
         self._topics: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Make the topics, and start the mediator."""
         super().prepare()
-        port, _process = self._exits.enter_context(self._directory())
+        port, _process = self.exits.enter_context(self._directory())
         self._address = f"127.0.0.1:{port}"
-
-    def tear_down(self) -> None:
-        """End the mediator."""
-        self._exits.close()
 
     def _fill(self, what: str, count: int) -> None:
         """Make the topic of so many alerts without (``small``) or with ``stamps``."""
         pool = make_pool(OBJECTS)
         alerts = pool if what == "stamps" else [without_stamps(alert) for alert in pool]
-        topic = self._exits.enter_context(self._cluster.topic(what))
+        topic = self.exits.enter_context(self._cluster.topic(what))
         RawProducer(self._cluster.bootstrap, topic).send_all(cycled(ready_messages(alerts), count))
         self._topics[what] = topic
 
@@ -134,10 +126,11 @@ class Link(MediatorExperiment):
         """Lay the link, with a worker at its far end."""
         super().prepare()
         self._fill("stamps", TOPICS["stamps"])
-        there = self._exits.enter_context(slow_link())
-        port, _process = self._exits.enter_context(self._directory(HERE))
-        self._address = f"{HERE}:{port}"
-        self._worker = self._exits.enter_context(self._far(there))
+        link = self.exits.enter_context(slow_link())
+        port, _process = self.exits.enter_context(self._directory(link.address))
+        self._address, there = f"{link.address}:{port}", link.on(0, ())
+        worker = worker_process(self._context, WORKER, {}, role="consumer", log="far", inside=there)
+        self._worker = self.exits.enter_context(worker)
 
     def run_once(self, kind: Kind) -> Figures:
         """Read the topic there."""
@@ -148,13 +141,6 @@ class Link(MediatorExperiment):
         self._worker.signal()
         found = checked(self._worker.receive(), TOPICS["stamps"])
         return {"http_link_share": 8 * found["size"] / (found["last"] - found["began"]) / RATE}
-
-    @contextmanager
-    def _far(self, there: Sequence[str]) -> Iterator[WorkerClient]:
-        command = [*there, *python(WORKER, json.dumps({}))]
-        with Child(command, self._context.folder / "far.log", talks=True) as child:
-            self._context.role(child.process.pid, "consumer")
-            yield WorkerClient(child)
 
 
 def checked(found: dict[str, Any], expect: int) -> dict[str, Any]:

@@ -2,12 +2,10 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.model.statistics import median, quantile
 from nightwire.benchmarks.scenarios.directory.asking import ONE, answer_times, answered, served
 
@@ -22,15 +20,11 @@ class Experiments(Experiment):
     """Experiments on directories that are served for all of their runs."""
 
     def __init__(self, context: Context) -> None:
-        self._context, self._exits, self._ports = context, ExitStack(), dict[int, int]()
-
-    def tear_down(self) -> None:
-        """End the directories."""
-        self._exits.close()
+        self._context, self._ports = context, dict[int, int]()
 
     def _serve(self, key: int, records: int, sites: int = 1) -> None:
         self._context.say(f"making a directory of {sites:,} × {records:,} entries")
-        self._ports[key] = self._exits.enter_context(served(self._context, records, sites))
+        self._ports[key] = self.exits.enter_context(served(self._context, records, sites))
 
 
 class OneRecord(Experiments):
@@ -124,15 +118,13 @@ def plain_file(path: Path, count: int) -> Path:
         db.execute(
             "CREATE TABLE entries (site, kind, name PRIMARY KEY, owner, endpoints, state) WITHOUT ROWID"
         )
-        db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", plain_rows(count))
+        rows = (
+            ("site-0", "producer", f"peer-{number}", f"owner-{number % 100}", "{}", "listed")
+            for number in range(count)
+        )
+        db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)", rows)
     db.close()
     return path
-
-
-def plain_rows(count: int) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of a plain file."""
-    for number in range(count):
-        yield "site-0", "producer", f"peer-{number}", f"owner-{number % 100}", "{}", "listed"
 
 
 def plain_time(path: Path, turns: int = 500) -> float:

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.model.drawing import figure_line, plot
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -15,6 +13,8 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.model.drawing import figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.scenarios.directory.link import why_not
 from nightwire.benchmarks.scenarios.directory.living import Deaths, Rebuild
 from nightwire.benchmarks.scenarios.directory.mediator import MANY, TOPICS, WORKER, Link, Many, Reading
@@ -116,8 +116,7 @@ class DirectoryScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return Tycho's experiments of its registry, and those on a Kafka."""
-        workers = WorkerPool(context, WORKER, heap="512m")
-        self.exits.callback(workers.close)
+        workers = self.closing(WorkerPool(context, WORKER, heap="512m"))
         self._no_link = why_not()
         most = max(1_000, context.size.alerts)
         self._records = [count for count in RECORDS[context.size.profile] if count <= most]

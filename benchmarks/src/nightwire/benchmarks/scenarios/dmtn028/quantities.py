@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from nightwire.benchmarks.model.scenario import Better
+from nightwire.benchmarks import Better
 from nightwire.benchmarks.workers.alerts.transfer import TransferResult
 
 

@@ -5,19 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, Figure, Needs, Outcome, Scenario, Series, Size
 from nightwire.benchmarks.environment.cluster import PARTITIONS
 from nightwire.benchmarks.model.drawing import OWNERS, PlotPoint, figure_line, plot
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Series,
-    Size,
-)
 from nightwire.benchmarks.scenarios.dmtn028.experiments import (
     VISIT,
     VOLUMES,
@@ -113,8 +104,7 @@ class Dmtn028Scenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return one experiment for each point."""
         context.role(os.getpid(), "harness")
-        self._context, runner = context, TransferRunner(context)
-        self.exits.callback(runner.close)
+        self._context, runner = context, self.closing(TransferRunner(context))
         return [
             TransferExperiment(group, point, runner)
             for group in groups_of(context.size)

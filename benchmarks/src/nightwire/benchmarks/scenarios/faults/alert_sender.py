@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Message, Producer
+from confluent_kafka import Producer
 
 from nightwire.benchmarks.environment.alert_pool import load_pool, patch
-from nightwire.benchmarks.workers.alerts.feed import alert_writer
+from nightwire.benchmarks.workers.alerts.feed import alert_writer, delivered
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
 from nightwire.core.runtime import on_time
 
@@ -35,13 +35,7 @@ def run(order: dict[str, Any]) -> dict[str, Any]:
     writer, codec, client = alert_writer(order["bootstrap"], order["topic"])
     codec.encode(pool[0])
     due_of: dict[str, float] = {}
-    ends: dict[int, int] = {}
-    behind = 0.0
-
-    def note(message: Message) -> None:
-        part, offset = message.partition() or 0, message.offset() or 0
-        ends[part] = max(ends.get(part, 0), offset + 1)
-
+    behind, (note, ends) = 0.0, delivered()
     emit({"ready": True})
     for turn, (due, late) in enumerate(_dues(order["rate"], order["most"], client)):
         visit = order["visit"] + turn // order["per_visit"]

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from nightwire.benchmarks import Closeable, Context
 from nightwire.benchmarks.environment.alert_pool import Alert, save_pool
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.environment.processes import Child, nightwire
+from nightwire.benchmarks.environment.processes import Child, server_process
 from nightwire.benchmarks.environment.vtp_brokers import OPTIONS
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.core.kafka import end_offsets_at, ensure_topics
 from nightwire.core.stack import free_port
 from nightwire.schemas import topics
@@ -22,7 +22,7 @@ OTHERS, CODE = 5, 1
 """Live filters beside it, and how many of them cannot be compiled."""
 
 
-class Gateway:
+class Gateway(Closeable):
     """Our gateway, always at the same ports and with the same state.
 
     Args:
@@ -40,27 +40,20 @@ class Gateway:
         Raises:
             ChildError: It did not start.
         """
-        page, state = free_port(), self._context.folder / "gateway"
-        words = ["gateway", "serve", "--bootstrap", bootstrap, "--metrics-port", str(page), *OPTIONS]
+        state = self._context.folder / "gateway"
+        words = ["gateway", "serve", "--bootstrap", bootstrap, *OPTIONS]
         # of two replays the later holds
         words += ["--replay", "1h", "--state", str(state), *options]
         words += ["--authors", f"127.0.0.1:{self.authors}", "--subscribers", f"127.0.0.1:{self.subscribers}"]
-        self._child = Child(nightwire(*words), self._context.folder / "gateway.log")
-        self._context.role(self._child.process.pid, "gateway")
-        self._child.await_health(page)
+        self._child = self.exits.enter_context(server_process(self._context, "gateway", *words))
 
     def kill(self) -> None:
         """Kill it with -9."""
         if self._child is not None:
             self._child.kill()
 
-    def end(self) -> None:
-        """End it, where it runs."""
-        if self._child is not None:
-            self._child.end()
 
-
-class FaultsEnvironment:
+class FaultsEnvironment(Closeable):
     """Kafka, engine and gateway, started by `start` and ended by `close`.
 
     Args:
@@ -74,8 +67,8 @@ class FaultsEnvironment:
         self, context: Context, pool: Sequence[Alert], *, others: int = OTHERS, light: bool = False
     ) -> None:
         self.context, self._pool, self._others = context, pool, others
-        self.engine = FilterEngine(context, EngineOptions(light=light))
-        self.gateway = Gateway(context)
+        self.engine = self.closing(FilterEngine(context, EngineOptions(light=light)))
+        self.gateway = self.closing(Gateway(context))
         self._started = False
 
     @property
@@ -123,8 +116,3 @@ class FaultsEnvironment:
         """Let Kafka delete the alerts before *ends*, and their copies: the disk is bounded."""
         self.engine.forget(ends)
         self.engine.delete_before(end_offsets_at(self.bootstrap, [OWNED]))
-
-    def close(self) -> None:
-        """End everything, Kafka last."""
-        self.gateway.end()
-        self.engine.close()

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, Size
+from nightwire.benchmarks import Experiment, Figures, Kind, Size
 from nightwire.benchmarks.scenarios.faults.recovery import Times, longest_gap, recovery
 from nightwire.benchmarks.scenarios.faults.streams import ALERT, EVENT, Stream, Streams
 
@@ -59,7 +58,7 @@ VICTIMS = (
         "consumer",
         "the owner's reader",
         (ALERT,),
-        lambda run: run.owner.kill(),
+        lambda run: run.kill_owner(),
         lambda run: run.start_owner(),
     ),
 )
@@ -106,7 +105,10 @@ class Fault(Experiment):
         """
         killed, restarted, streams = self._play(kind)
         name = self._victim.name
-        gaps = {f"{name}_{one}_gap_seconds": self._gap(streams[one]) for one in self._struck(streams)}
+        gaps = {
+            f"{name}_{one}_gap_seconds": longest_gap(streams[one].arrived.values())
+            for one in self._struck(streams)
+        }
         if kind is Kind.BASELINE:
             return gaps
         figures = gaps | {
@@ -133,10 +135,6 @@ class Fault(Experiment):
 
     def _struck(self, streams: Mapping[str, Stream]) -> list[str]:
         return [one for one in self._victim.strikes if one in streams]
-
-    @staticmethod
-    def _gap(stream: Stream) -> float:
-        return longest_gap(stream.arrived.values())
 
     def _recovered(self, name: str, stream: Stream, killed: float, restarted: float) -> Figures:
         found = recovery(stream.due, stream.arrived, killed=killed, restarted=restarted)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 
 NAMED = 20
 """Most losses that a message names; it counts the rest."""

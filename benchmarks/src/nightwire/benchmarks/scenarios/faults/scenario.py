@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -12,10 +10,12 @@ from nightwire.benchmarks.model.scenario import (
     Line,
     Needs,
     Outcome,
+    Sample,
     Scenario,
     Series,
     Size,
 )
+from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool
 from nightwire.benchmarks.model.statistics import rounded
 from nightwire.benchmarks.scenarios.faults.environment import CODE, OTHERS, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.fault import VICTIMS, Fault, Timing, Victim
@@ -102,8 +102,7 @@ class FaultsScenario(Scenario):
         """Return a fault for each victim that we may kill."""
         context.say("making the pool of alerts")
         self._context = context
-        environment = FaultsEnvironment(context, make_pool(POOL))
-        self.exits.callback(environment.close)
+        environment = self.closing(FaultsEnvironment(context, make_pool(POOL)))
         streams, timing = Streams(environment), Timing.of(context.size)
         self._faults = [Fault(streams, victim, timing) for victim in VICTIMS if may_die(victim, context)]
         return self._faults

@@ -1,18 +1,16 @@
 """The streams of a run, alerts to an owner and VOEvents to a subscriber, and their accounts."""
 
-import json
 import secrets
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.environment.alert_pool import FIRST_ID
 from nightwire.benchmarks.environment.filter_engine import ALERTS
-from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks.environment.waiting import until
 from nightwire.benchmarks.scenarios.faults.environment import OWNED, FaultsEnvironment
 from nightwire.benchmarks.scenarios.faults.recovery import Times, check, firsts, listed, twice
 from nightwire.benchmarks.workers.arrivals import POLL, Arrivals, await_arrivals
@@ -61,7 +59,8 @@ class Streams:
     first: int = 0
     visit: int = FIRST_VISIT
     _senders: dict[str, WorkerClient] = field(default_factory=dict)
-    _owner: Child | None = None
+    _owner: WorkerClient | None = None
+    _exits: ExitStack = field(default_factory=ExitStack)
     _before: dict[str, int] = field(default_factory=dict)
 
     @contextmanager
@@ -71,10 +70,9 @@ class Streams:
         self.first += self._most
         self.visit += self._most // PER_VISIT + 1
         self._before = totals(read_accounts(self.environment.bootstrap))
-        with ExitStack() as exits:
-            exits.callback(self._end_owner)
-            self._start_readers(exits)
-            self._start_senders(exits)
+        with self._exits:
+            self._start_readers()
+            self._start_senders()
             yield
 
     def stop(self) -> dict[str, Stream]:
@@ -98,34 +96,22 @@ class Streams:
         """
         mine = {"group": self.run, "first": FIRST_ID + self.first, "into": str(self._arrival_log(ALERT))}
         order = {"bootstrap": self.environment.bootstrap, "topics": [OWNED], **mine}
-        log = self.environment.context.folder / "owner.log"
-        self._owner = Child(python(OWNER, json.dumps(order)), log, talks=True)
-        self.environment.context.role(self._owner.process.pid, "owner")
-        WorkerClient(self._owner).await_ready()
+        self._owner = self._process(OWNER, order, "owner")
+        self._owner.await_ready()
 
-    @property
-    def owner(self) -> Child:
-        """The reader of the filter's topic.
-
-        Raises:
-            RunError: There is none.
-        """
-        if self._owner is None:
-            raise RunError("nobody reads the filter's topic")
-        return self._owner
-
-    def _end_owner(self) -> None:
+    def kill_owner(self) -> None:
+        """Kill the reader of the filter's topic with -9."""
         if self._owner is not None:
-            self._owner.end()
+            self._owner.kill()
 
-    def _start_readers(self, exits: ExitStack) -> None:
+    def _start_readers(self) -> None:
         if self.environment.has_engine:
             self.start_owner()
         gateway = self.environment.gateway
         order = {"port": gateway.subscribers, "run": self.run, "into": str(self._arrival_log(EVENT))}
-        self._process(exits, "subscriber", order).await_ready()
+        self._process(f"{HERE}.subscriber", order, "subscriber").await_ready()
 
-    def _start_senders(self, exits: ExitStack) -> None:
+    def _start_senders(self) -> None:
         most, interval = int(LONGEST * EVENTS_A_SECOND), 1 / EVENTS_A_SECOND
         author = {
             "port": self.environment.gateway.authors,
@@ -137,7 +123,7 @@ class Streams:
         if self.environment.has_engine:
             orders[ALERT] = ("alert_sender", self._alerts_order())
         for name, (module, order) in orders.items():
-            self._senders[name] = self._process(exits, module, order)
+            self._senders[name] = self._process(f"{HERE}.{module}", order, module)
         for sender in self._senders.values():
             sender.await_ready()
 
@@ -163,10 +149,7 @@ class Streams:
         found = self._senders[ALERT].findings()
         ends = {int(part): end for part, end in found["ends"].items()}
         stream = self._complete(ALERT, found["due"])
-        until(
-            lambda: through(read_accounts(self.environment.bootstrap), "filters", ALERTS, ends),
-            "the engine's accounts",
-        )
+        self._await_accounts("filters", ALERTS, ends)
         self.environment.forget(ends)
         return stream
 
@@ -203,10 +186,7 @@ class Streams:
         ends = {
             part: end for (_, part), end in end_offsets_at(self.environment.bootstrap, [VOEVENTS]).items()
         }
-        until(
-            lambda: through(read_accounts(self.environment.bootstrap), "gateway", VOEVENTS, ends),
-            "the gateway's accounts",
-        )
+        self._await_accounts("gateway", VOEVENTS, ends)
         accounts = read_accounts(self.environment.bootstrap)
         after = totals(accounts)
         faults = discrepancies(accounts)
@@ -217,9 +197,23 @@ class Streams:
         if faults:
             raise RunError("; ".join(faults))
 
-    def _process(self, exits: ExitStack, module: str, order: Mapping[str, Any]) -> WorkerClient:
-        one = worker_process(self.environment.context, f"{HERE}.{module}", order, role=module)
-        return exits.enter_context(one)
+    def _await_accounts(self, stage: str, source: str, ends: Mapping[int, int]) -> None:
+        """Wait until *stage* has accounted for all of *source* before *ends*.
+
+        Raises:
+            RunError: It has not for too long.
+        """
+        bootstrap = self.environment.bootstrap
+        until(
+            lambda: through(read_accounts(bootstrap), stage, source, ends),
+            f"the accounts of {stage} are not there",
+            patience=PATIENCE,
+            pause=POLL,
+        )
+
+    def _process(self, module: str, order: Mapping[str, Any], role: str) -> WorkerClient:
+        one = worker_process(self.environment.context, module, order, role=role)
+        return self._exits.enter_context(one)
 
     def _arrival_log(self, name: str) -> Path:
         return self.environment.context.folder / f"{self.run}.{name}"
@@ -246,16 +240,3 @@ def through(accounts: list[Account], stage: str, source: str, ends: Mapping[int,
         if (one.stage, one.source) == (stage, source) and one.partition in last:
             last[one.partition] = max(last[one.partition], one.last)
     return all(last[part] + 1 >= end for part, end in ends.items())
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait until it *holds*.
-
-    Raises:
-        RunError: It does not for too long.
-    """
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        if time.monotonic() > deadline:
-            raise RunError(f"{what} are not there after {PATIENCE:g} s")
-        time.sleep(POLL)

@@ -6,9 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from itertools import cycle
 
+from nightwire.benchmarks import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.filter_engine import ALERTS
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.scenarios.filters.phases import COPIES, SEND, counted, phase_figures, spent
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, topics_of
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled

@@ -6,10 +6,9 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from nightwire.benchmarks import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.filter_engine import ALERTS
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.scenarios.filters.visits import EndOffsets, FilterSetting, topics_of
 from nightwire.benchmarks.workers.client import reader_process
 from nightwire.core.kafka import end_offsets_at

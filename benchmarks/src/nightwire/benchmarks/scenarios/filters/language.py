@@ -4,10 +4,9 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import Alert
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.filters.language import compile_filter, compile_python, evaluate
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey
 

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.core.catalogues import Catalogue, CatalogueStore
 
 ROWS = 2_500

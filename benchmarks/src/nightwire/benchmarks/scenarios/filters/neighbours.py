@@ -4,10 +4,9 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
+from nightwire.benchmarks import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.filter_engine import ALERTS, CAP
 from nightwire.benchmarks.environment.filter_mixture import DISTURBING, MixedFilter
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, topics_of
 from nightwire.benchmarks.workers.client import reader_process

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from nightwire.benchmarks.model.sample import Figures, Kind, Sample
+from nightwire.benchmarks import Figures, Kind, Sample
 from nightwire.benchmarks.model.scenario import Table
 from nightwire.benchmarks.model.statistics import median
 

@@ -124,8 +124,7 @@ def run(order: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    from nightwire.benchmarks.scenarios.filters.queries import (
-        run,  # whose functions Spark's workers can import
-    )
+    # whose functions Spark's workers can import
+    from nightwire.benchmarks.scenarios.filters.queries import run
 
     run(first_order())

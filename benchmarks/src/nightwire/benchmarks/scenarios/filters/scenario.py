@@ -2,21 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Scenario, Series, Size
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, make_pool, pool_memory
 from nightwire.benchmarks.environment.filter_engine import CAP, EngineOptions, FilterEngine
 from nightwire.benchmarks.model.drawing import PlotPoint, figure_line, plot
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Series,
-    Size,
-)
 from nightwire.benchmarks.scenarios.filters.backlog import (
     TIMES,
     WARM_UP,
@@ -252,8 +242,7 @@ class FiltersScenario(Scenario):
         """Make the pool; return the experiments."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        engine = FilterEngine(context, EngineOptions(keeps=KEPT))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(keeps=KEPT)))
         visits, language = Visits(engine, pool), Language(context, pool)
         if context.engine == "none":
             return [language, *matchings(context)]

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched, ready_messages
 from nightwire.benchmarks.environment.filter_engine import Coverage, FilterEngine
 from nightwire.benchmarks.environment.filter_mixture import MixedFilter, habit_kinds, habits, mixture
-from nightwire.benchmarks.model.scenario import Context
-from nightwire.benchmarks.workers.alerts.feed import alert_writer
+from nightwire.benchmarks.workers.alerts.feed import alert_writer, delivered
 from nightwire.schemas import topics
 
 FIRST_VISIT = 2026_0105_00000
@@ -164,7 +164,7 @@ class Visits:
     ) -> tuple[Producer, EndOffsets, Callable[[], None]]:
         """Return a client, where the next visit ends, and what writes its alerts."""
         writer, _codec, client = alert_writer(self.engine.bootstrap, topic, **overrides)
-        note, ends = self.engine.delivered()
+        note, ends = delivered()
         number, alerts = self.next, patched(self.pool, count, visit=self.next, first=self.alerts)
         self.visits, self.alerts = self.visits + 1, self.alerts + count
 

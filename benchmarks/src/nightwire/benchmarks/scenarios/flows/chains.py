@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Message
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
 from nightwire.filters.language import Condition
 from nightwire.flows.engine import Plan, compile_part
 from nightwire.flows.model import check, parse

@@ -10,11 +10,10 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, Message, TopicPartition
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks.environment.processes import child_process, nightwire
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.core.kafka import consumer, ensure_topics, headers_of
 from nightwire.core.subscriptions import write_flow
@@ -171,8 +170,8 @@ class Changing(Experiment):
     def _start(self, workers: ExitStack) -> None:
         for name in WORKERS if self._moves else WORKERS[:1]:
             words = ["flow", "serve", "--name", name, "--bootstrap", self._cluster.bootstrap]
-            child = workers.enter_context(Child(nightwire(*words), self._context.folder / f"{name}.log"))
-            self._context.role(child.process.pid, f"worker {name}")
+            role = f"worker {name}"
+            workers.enter_context(child_process(self._context, nightwire(*words), role, log=name))
 
     def _text(self, name: str, given: str, made: str, number: int) -> str:
         """Return the flow as its change of a *number* leaves it."""

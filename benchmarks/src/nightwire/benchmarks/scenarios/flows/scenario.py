@@ -1,22 +1,11 @@
 """The scenario `flows`: its figures, and what they take."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.sample import Kind, Sample, values_of
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Line,
-    Needs,
-    Outcome,
-    Scenario,
-    Series,
-    Size,
-)
+from nightwire.benchmarks.model.drawing import figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.scenarios.flows.chains import KINDS, LENGTHS, Chains
 from nightwire.benchmarks.scenarios.flows.changing import CHANGES, Changing
 
@@ -70,20 +59,15 @@ class FlowsScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return chains of each kind, changes and moves."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         changing = [Changing(context, cluster, moves=moves) for moves in (False, True)]
         return [*(Chains(context, kind) for kind in KINDS), *changing]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:
         """Draw events a second against the stones in a chain."""
-        lines = []
-        for kind in KINDS:
-            names = {length: f"{kind}_{length}_per_s" for length in LONGEST}
-            found = {
-                length: [*values_of(samples, name, Kind.SUBJECT).values()] for length, name in names.items()
-            }
-            points = {length: median(values) for length, values in found.items() if values}
-            lines.append(Line(kind, [*points], [*points.values()]))
+        lines = [
+            figure_line(kind, [(n, f"{kind}_{n}_per_s", Kind.SUBJECT) for n in LONGEST], samples)
+            for kind in KINDS
+        ]
         title = "Events a second against stones in a chain"
-        return Outcome(series=[Series(title, "stones", "events a second", lines, log_x=True, log_y=True)])
+        return Outcome(series=plot(title, ("stones", "events a second"), lines))

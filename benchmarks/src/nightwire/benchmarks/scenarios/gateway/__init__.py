@@ -1,3 +1,1 @@
 """The scenario `gateway`: our VTP broker beside Comet, as Swinbank (2014) measured it."""
-
-__all__: list[str] = []

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nightwire.benchmarks import Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.gateway.traced import read_trace
 from nightwire.benchmarks.workers.vtp.exchange import ExchangeResult, exchange, greetings, relayed

@@ -3,18 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers, check_comet
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.scenarios.gateway.experiments import EventStream, Herd, Latency, Rate, Tree
 from nightwire.benchmarks.scenarios.gateway.table import STEPS, Table
 from nightwire.benchmarks.workers.vtp.packets import real_packets
@@ -223,8 +213,7 @@ class GatewayScenario(Scenario):
         check_comet()
         size, self._profile = context.size, context.size.profile
         plan = quick() if size.profile == "quick" else full(size.pairs)
-        brokers, self._packets = VtpBrokers(context), real_packets()
-        self.exits.callback(brokers.close)
+        brokers, self._packets = self.closing(VtpBrokers(context)), real_packets()
         found: list[Experiment] = [Table(context, self._packets, plan.table)]
         found += [Rate(brokers, stream) for stream in plan.streams]
         found += [Latency(brokers, many, *plan.pace(many), plan.runs) for many in plan.subscribers]

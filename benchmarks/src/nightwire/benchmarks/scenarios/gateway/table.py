@@ -13,9 +13,8 @@ from typing import TypeVar
 
 from pysequoia import SignatureMode, Tsk, sign
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.vtp_brokers import TMPFS, debian_python
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.vtp.packets import Packets
 from nightwire.gateway import author_packet, element_bytes, encode_frame
 from nightwire.gateway.eventlog import EventIndex, IndexEntry

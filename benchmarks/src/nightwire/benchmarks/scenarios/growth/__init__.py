@@ -1,3 +1,1 @@
 """The scenario `growth`: what ten times as many alerts, filters, subscribers and consumers cost."""
-
-__all__: list[str] = []

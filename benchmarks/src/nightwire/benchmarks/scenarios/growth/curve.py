@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, Sample, Series
 from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
-from nightwire.benchmarks.model.sample import Figures, Kind, Sample, values_of
-from nightwire.benchmarks.model.scenario import Context, Experiment, Series
+from nightwire.benchmarks.model.sample import values_of
 from nightwire.benchmarks.model.statistics import median
 
 LEAST = 2

@@ -10,7 +10,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, is_record
 from nightwire.benchmarks.workers.worker import emit, first_order
 from nightwire.core.kafka import consumer

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from nightwire.benchmarks import Closeable, Context, Kind, RunError
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage
 from nightwire.benchmarks.environment.filter_engine import EngineOptions, FilterEngine
 from nightwire.benchmarks.environment.vtp_brokers import VtpBrokers
-from nightwire.benchmarks.model.sample import Kind
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
 from nightwire.benchmarks.workers.alerts.feed import RawProducer
 from nightwire.benchmarks.workers.alerts.sender import Load
@@ -19,7 +18,7 @@ from nightwire.benchmarks.workers.vtp.exchange import exchange
 from nightwire.benchmarks.workers.vtp.packets import listing_5
 
 
-class GrowthEnvironment:
+class GrowthEnvironment(Closeable):
     """One Kafka and what runs on it; `close` ends all of it.
 
     Args:
@@ -29,26 +28,17 @@ class GrowthEnvironment:
 
     def __init__(self, context: Context, *, light: bool = False) -> None:
         self._context = context
-        self.engine = FilterEngine(context, EngineOptions(light=light))
-        self._running: list[VtpBrokers | TransferRunner] = []
+        self.engine = self.closing(FilterEngine(context, EngineOptions(light=light)))
 
     @cached_property
     def brokers(self) -> VtpBrokers:
         """Our gateway."""
-        self._running.append(brokers := VtpBrokers(self._on_its_kafka))
-        return brokers
+        return self.closing(VtpBrokers(self._on_its_kafka))
 
     @cached_property
     def transfers(self) -> TransferRunner:
         """Runs transfers of visits."""
-        self._running.append(runner := TransferRunner(self._on_its_kafka))
-        return runner
-
-    def close(self) -> None:
-        """End everything, Kafka last."""
-        for one in self._running:
-            one.close()
-        self.engine.close()
+        return self.closing(TransferRunner(self._on_its_kafka))
 
     @property
     def _on_its_kafka(self) -> Context:

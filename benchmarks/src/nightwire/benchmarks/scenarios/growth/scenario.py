@@ -3,10 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
+from nightwire.benchmarks import Context, Experiment, Figure, Kind, Needs, Outcome, Sample, Scenario, Size
 from nightwire.benchmarks.environment.alert_pool import ON_DISK, POOL, make_pool, pool_memory
 from nightwire.benchmarks.environment.filter_engine import FilterEngine
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.scenarios.filters.backlog import Backlog
 from nightwire.benchmarks.scenarios.filters.visits import FilterSetting, Visits
 from nightwire.benchmarks.scenarios.growth.curve import Cost, Curve
@@ -168,8 +167,7 @@ class GrowthScenario(Scenario):
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the curves; those of the engine only where there is one."""
         self._context = context
-        environment = GrowthEnvironment(context)
-        self.exits.callback(environment.close)
+        environment = self.closing(GrowthEnvironment(context))
         self._curves = list(curves(context, environment))
         return self._curves
 

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError, Size
 from nightwire.benchmarks.environment.alert_pool import Alert, make_pool, save_pool
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError, Size
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.messages.alerts import alerts_of
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent

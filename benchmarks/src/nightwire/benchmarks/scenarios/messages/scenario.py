@@ -3,9 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -17,6 +15,8 @@ from nightwire.benchmarks.model.scenario import (
     Series,
     Size,
 )
+from nightwire.benchmarks.model.drawing import OWNERS, figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.scenarios.messages.experiments import (
     FLOW,
     KIB,
@@ -202,8 +202,7 @@ class MessagesScenario(Scenario):
         """Return the ping-pong, then one flow for each number of producers and consumers."""
         context.role(os.getpid(), "harness")
         self._size, plan = context.size, self._plan_of(context.size)
-        workers = MessageWorkers(context)
-        self.exits.callback(workers.close)
+        workers = self.closing(MessageWorkers(context))
         return [PingPong(workers, plan), *(Flow(workers, plan, point) for point in plan.points)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -15,8 +15,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.environment.alert_pool import ReadyMessage, load_pool, patched, ready_messages
-from nightwire.benchmarks.model.scenario import RunError
 from nightwire.benchmarks.scenarios.messages.alerts import STAMP
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats, TopicReader, is_record

@@ -6,18 +6,9 @@ By our relay each has to have all, once and in order.  Of NORM it is counted.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Figure
-from nightwire.benchmarks.scenarios.multicast.network import (
-    FEW,
-    MANY,
-    RATE,
-    SIZE,
-    OnNetwork,
-    SharedSite,
-    check_found,
-)
-from nightwire.benchmarks.scenarios.multicast.site import HERE, SILENCE
+from nightwire.benchmarks import Context, Figure, Figures, Kind
+from nightwire.benchmarks.scenarios.multicast.network import FEW, MANY, RATE, SIZE, OnNetwork, check_found
+from nightwire.benchmarks.scenarios.multicast.site import HERE, SILENCE, SharedSite
 from nightwire.benchmarks.workers import norm
 from nightwire.benchmarks.workers.client import WorkerClient
 

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from nightwire.benchmarks import Figure, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Figure
 from nightwire.benchmarks.scenarios.multicast.network import FEW, OnNetwork, checked
 from nightwire.core.channels import ChannelMapping
 from nightwire.core.kafka import ensure_topics

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, RunError
+from nightwire.benchmarks import Context, Experiment, Figures, Kind, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.multicast.population import (
     Array,

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Better, Experiment, Figure, Figures, Kind, Published, RunError
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Better, Experiment, Figure, Published, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.consumers.source import InProcessListener, MulticastSource, Plan, RecordSource
 from nightwire.core.channels import ChannelCopies

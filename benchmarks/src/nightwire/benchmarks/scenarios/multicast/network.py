@@ -11,9 +11,8 @@ from contextlib import ExitStack, contextmanager
 from threading import Timer
 from typing import Any
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Better, Context, Experiment, Figure, Published, RunError
-from nightwire.benchmarks.scenarios.multicast.site import HERE, Site
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Figures, Kind, Published, RunError
+from nightwire.benchmarks.scenarios.multicast.site import HERE, SharedSite, Site
 from nightwire.benchmarks.workers.client import WorkerClient
 
 FEW, MANY = 4, 12
@@ -83,7 +82,7 @@ class OnNetwork(Experiment):
 
     at_most: Mapping[Kind, int] = {Kind.BASELINE: 0}
 
-    def __init__(self, context: Context, site: "SharedSite") -> None:
+    def __init__(self, context: Context, site: SharedSite) -> None:
         self._context, self._shared = context, site
 
     @property
@@ -105,30 +104,6 @@ class OnNetwork(Experiment):
                 exits.enter_context(self._site.relay(topic, group))
             wanted = self._site.receivers(hosts, topic, "" if plain else group, count)
             yield topic, group, exits.enter_context(wanted)
-
-
-class SharedSite:
-    """A site that experiments share, made when the first of them asks.
-
-    Args:
-        context: What the harness gives.
-    """
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._site: Site | None = None
-
-    @property
-    def site(self) -> Site:
-        """The site."""
-        if self._site is None:
-            self._site = Site(self._context, HOSTS)
-        return self._site
-
-    def close(self) -> None:
-        """End it."""
-        if self._site is not None:
-            self._site.close()
 
 
 class ManyReceivers(OnNetwork):

@@ -2,10 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.drawing import figure_line, plot
-from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -16,11 +13,15 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.environment.cluster import Cluster
+from nightwire.benchmarks.model.drawing import figure_line, plot
+from nightwire.benchmarks.model.sample import Kind, Sample
 from nightwire.benchmarks.scenarios.multicast.losing import loss_figures, losses
 from nightwire.benchmarks.scenarios.multicast.mapped import Moves, WantsLessByWhere, mapped_figures
 from nightwire.benchmarks.scenarios.multicast.matching import Inserting, Matching
 from nightwire.benchmarks.scenarios.multicast.memory import InProcess, memory_figures
-from nightwire.benchmarks.scenarios.multicast.network import SharedSite, figures_of, network_experiments
+from nightwire.benchmarks.scenarios.multicast.network import HOSTS, figures_of, network_experiments
+from nightwire.benchmarks.scenarios.multicast.site import SharedSite
 from nightwire.benchmarks.scenarios.multicast.sources import CopyingBeside, SendingAlone, source_figures
 
 SUBSCRIPTIONS = (1_000, 10_000, 100_000, 1_000_000)
@@ -78,10 +79,7 @@ class MulticastScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return those of subscriptions alone, then those of a LAN."""
-        site = SharedSite(context)
-        self._cluster = Cluster(context)
-        self.exits.callback(self._cluster.close)
-        self.exits.callback(site.close)
+        self._cluster, site = self.closing(Cluster(context)), self.closing(SharedSite(context, HOSTS))
         self._counts = [count for count in SUBSCRIPTIONS if count <= max(1_000, context.size.alerts)]
         alone = [Matching(context, self._counts), Inserting(), InProcess(self._cluster)]
         network = [

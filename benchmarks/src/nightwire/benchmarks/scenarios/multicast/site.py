@@ -1,20 +1,20 @@
 """A site for the network experiments: Kafka, relays, receivers on a LAN of namespaces."""
 
-import json
 import secrets
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cached_property
 from queue import SimpleQueue
 from typing import Any
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Closeable, Context, RunError
 from nightwire.benchmarks.environment.lan import DEVICE, Lan, is_possible, lan
-from nightwire.benchmarks.environment.processes import Child, python
-from nightwire.benchmarks.model.scenario import Context, RunError
-from nightwire.benchmarks.workers.client import WorkerClient
+from nightwire.benchmarks.environment.processes import Child, child_process
+from nightwire.benchmarks.workers.client import WorkerClient, worker_process
 from nightwire.core.datagrams import read_channels
 from nightwire.core.kafka import ensure_topics, producer
 from nightwire.core.stack import Broker, free_port
@@ -37,7 +37,7 @@ POOL = 16 << 20
 """Random bytes that records are cut from. [byte]"""
 
 
-class Site:
+class Site(Closeable):
     """Kafka, and hosts that reach it over a LAN; on the loopback where there can be no LAN.
 
     Args:
@@ -46,8 +46,8 @@ class Site:
     """
 
     def __init__(self, context: Context, hosts: int) -> None:
-        self._context, self._exits = context, ExitStack()
-        self.lan: Lan | None = self._exits.enter_context(lan(hosts)) if is_possible() else None
+        self._context = context
+        self.lan: Lan | None = self.exits.enter_context(lan(hosts)) if is_possible() else None
         self.address = self.lan.address if self.lan else LOOPBACK
         self._broker = self._started()
         self.bootstrap = self._broker.bootstrap
@@ -72,14 +72,11 @@ class Site:
         words = ["--topic", topic, *(["--group", group] if group else ["--mapped"])]
         words += ["--interface", self.address]
         words += ["--bootstrap", self.bootstrap, *more]
-        log = self._context.folder / f"relay-{secrets.token_hex(4)}.log"
-        with Child([sys.executable, "-c", RELAY, "serve", *words], log) as child:
-            self._context.role(child.process.pid, "relay")
-            deadline = time.monotonic() + PATIENCE
-            while (f"to {group}" if group else "from offset") not in log.read_text(errors="replace"):
-                if child.process.poll() is not None or time.monotonic() > deadline:
-                    raise child.failure()
-                time.sleep(0.05)
+        name, known = f"relay-{secrets.token_hex(4)}", f"to {group}" if group else "from offset"
+        log = self._context.folder / f"{name}.log"
+        command = [sys.executable, "-c", RELAY, "serve", *words]
+        with child_process(self._context, command, "relay", log=name) as child:
+            child.until(lambda: known in log.read_text(errors="replace"), timeout=PATIENCE, pause=0.05)
             if group and group not in read_channels(self.bootstrap, topic):
                 raise RunError(f"no relay of {topic} on {group}")
             yield child
@@ -129,21 +126,16 @@ class Site:
         logs = (self._context.folder / "site").glob(f"**/{topic}-*/*.log")
         return sum(one.stat().st_size for one in logs)
 
-    def close(self) -> None:
-        """End what was started."""
-        self._exits.close()
-
-    @contextmanager
-    def worker(self, module: str, host: int, order: Mapping[str, Any]) -> Iterator[WorkerClient]:
+    def worker(
+        self, module: str, host: int, order: Mapping[str, Any]
+    ) -> AbstractContextManager[WorkerClient]:
         """Yield a worker on a host; its order has Kafka's address and the interface, too."""
         lan = self.lan if host != HERE else None
         bootstrap = f"{self.address}:{self._lan_port}" if lan else self.bootstrap
         device = DEVICE if lan else self.lan.bridge if self.lan else "lo"
-        command = python(module, json.dumps({**order, "bootstrap": bootstrap, "interface": device}))
-        log = self._context.folder / f"worker-{host}.log"
-        with Child(lan.on(host, command) if lan else command, log, talks=True) as child:
-            self._context.role(child.process.pid, "relay" if host == HERE else "receiver")
-            yield WorkerClient(child)
+        whole = {**order, "bootstrap": bootstrap, "interface": device}
+        role, inside = "relay" if host == HERE else "receiver", lan.on(host, ()) if lan else ()
+        return worker_process(self._context, module, whole, role=role, log=f"worker-{host}", inside=inside)
 
     def _connected(self) -> Producer:
         """Return a producer that has written: its first record takes up to a second."""
@@ -164,6 +156,23 @@ class Site:
             "group.min.session.timeout.ms": 1000,
         }
         broker = Broker(self._context.folder / "site", port=port, controller=controller, properties=settings)
-        self._exits.callback(broker.stop)
+        self.exits.callback(broker.stop)
         broker.start()
         return broker
+
+
+class SharedSite(Closeable):
+    """A site that experiments share, made when the first of them asks.
+
+    Args:
+        context: What the harness gives.
+        hosts: How many there are.
+    """
+
+    def __init__(self, context: Context, hosts: int) -> None:
+        self._context, self._hosts = context, hosts
+
+    @cached_property
+    def site(self) -> Site:
+        """The site."""
+        return self.closing(Site(self._context, self._hosts))

@@ -12,11 +12,10 @@ from typing import Any
 
 from confluent_kafka import Message, Producer
 
+from nightwire.benchmarks import Context, Experiment, Figure, Figures, Kind, Published, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Published, RunError
-from nightwire.benchmarks.scenarios.multicast.network import SharedSite
-from nightwire.benchmarks.scenarios.multicast.site import PATIENCE
+from nightwire.benchmarks.environment.waiting import until
+from nightwire.benchmarks.scenarios.multicast.site import PATIENCE, SharedSite
 from nightwire.core.channels import ChannelCopies, ChannelJudges, ChannelMapping
 from nightwire.core.kafka import Writer, ensure_topics, producer
 from nightwire.producer import AlertWriter
@@ -203,8 +202,5 @@ def await_names(copies: ChannelCopies, names: Sequence[str]) -> None:
     Raises:
         RunError: They are not.
     """
-    deadline = time.monotonic() + PATIENCE
-    while copies.names != [*names]:
-        if time.monotonic() > deadline:
-            raise RunError(f"channels {', '.join(copies.names)} in place of {', '.join(names)}")
-        time.sleep(0.05)
+    what = f"the channels are not {', '.join(names)}"
+    until(lambda: copies.names == [*names], what, patience=PATIENCE, pause=0.05)

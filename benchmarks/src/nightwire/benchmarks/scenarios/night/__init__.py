@@ -1,3 +1,1 @@
 """The scenario `night`: delays from the writing and from the shutter to a filter's owner."""
-
-__all__: list[str] = []

@@ -3,20 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
-from nightwire.benchmarks.environment.alert_pool import (
-    ON_DISK,
-    ReadyMessage,
-    make_pool,
-    pool_memory,
-    ready_messages,
-)
-from nightwire.benchmarks.environment.filter_engine import ALERTS, EngineOptions, FilterEngine
-from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
-from nightwire.benchmarks.model.drawing import distribution
-from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
+from nightwire.benchmarks import (
     Better,
     Context,
     Experiment,
@@ -28,6 +18,17 @@ from nightwire.benchmarks.model.scenario import (
     Scenario,
     Size,
 )
+from nightwire.benchmarks.environment.alert_pool import (
+    ON_DISK,
+    ReadyMessage,
+    make_pool,
+    pool_memory,
+    ready_messages,
+)
+from nightwire.benchmarks.environment.filter_engine import ALERTS, EngineOptions, FilterEngine
+from nightwire.benchmarks.environment.filter_mixture import MixedFilter, mixture
+from nightwire.benchmarks.model.drawing import distribution
+from nightwire.benchmarks.model.sample import Figures, Kind, Sample
 from nightwire.benchmarks.scenarios.night.observatory import Observatory
 from nightwire.benchmarks.scenarios.night.schedule import Delays, Schedule
 from nightwire.benchmarks.workers.alerts.due_times import SHARES, check_complete
@@ -175,6 +176,11 @@ INTERVAL = 39.0
 """From one visit of LSST to the next, as DMTN-028 has it. [s]"""
 QUICK_INTERVAL = 13.0
 KINDS = {"even": "alerts spread evenly over the visit", "burst": "all alerts due at the shutter"}
+WAYS = (
+    ("{}_write_{}_ms", "ms", "Due for AlertWriter.write → reader", ("p50", "p99")),
+    ("{}_shutter_{}_seconds", "s", "Shutter → owner's reader", ("p99",)),
+)
+"""What is timed: name of the figure, unit, words, and the shares that open the report."""
 PROCESSES = 5 * 10**9
 """Kafka, Spark, the sandbox and readers. [byte]"""
 STARTING = 30.0
@@ -185,17 +191,11 @@ def figures() -> Iterator[Figure]:
     """Yield the figures, in the order of the report."""
     for name, words in KINDS.items():
         group = words[0].upper() + words[1:]
-        for key in SHARES:
+        for (figure, unit, way, shown), key in product(WAYS, SHARES):
             share = "median" if key == "p50" else f"{key[1:]} %"
             yield Figure(
-                f"{name}_write_{key}_ms", "ms", f"Due for AlertWriter.write → reader, {words}, {share}",
-                baseline=RAW, headline=key != "p95", group=group,
-            )  # fmt: skip
-        for key in SHARES:
-            share = "median" if key == "p50" else f"{key[1:]} %"
-            yield Figure(
-                f"{name}_shutter_{key}_seconds", "s", f"Shutter → owner's reader, {words}, {share}",
-                baseline=RAW, headline=key == "p99", group=group,
+                figure.format(name, key), unit, f"{way}, {words}, {share}",
+                baseline=RAW, headline=key in shown, group=group,
             )  # fmt: skip
         yield Figure(
             f"{name}_within_60_seconds", "1", f"Share that is read within 60 s of the shutter, {words}",
@@ -243,8 +243,7 @@ class NightScenario(Scenario):
             return []
         context.say("making the pool of alerts")
         pool = make_pool(context.size.alerts)
-        engine = FilterEngine(context, EngineOptions(cap=0))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(cap=0)))
         filters = mixture(FILTERS, CODE, pool)
         setting = NightSetting(context, engine, Observatory(pool), ready_messages(pool), filters)
         self._nights = [Night(name, setting, one) for name, one in schedules(context.size).items()]

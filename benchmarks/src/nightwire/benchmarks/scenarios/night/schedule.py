@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightwire.benchmarks.model.sample import Figures
+from nightwire.benchmarks import Figures
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.workers.alerts.due_times import SHARES
 

@@ -1,31 +1,18 @@
 """The scenario `portal`: many who look, beside the stream that they look at."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import httpx
 
-from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.environment.processes import Child, nightwire
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, RunError, Scenario, Size
+from nightwire.benchmarks.environment.cluster import Cluster, KafkaExperiment
+from nightwire.benchmarks.environment.processes import server_process
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    RunError,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.workers.alerts.due_times import percentiles
-from nightwire.benchmarks.workers.alerts.plain_stream import TOPIC, PlainStream
+from nightwire.benchmarks.workers.alerts.plain_stream import PlainStream
 from nightwire.benchmarks.workers.client import worker_process
-from nightwire.core.kafka import ensure_topics
 from nightwire.core.stack import free_port
-from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
 VIEWERS = 200
 POOL = 500
@@ -35,23 +22,13 @@ SHARES = ("p50", "p95", "p99", "max")
 ALONE = "the same without a portal"
 
 
-class Watched(Experiment):
-    """A stream to a plain consumer, while many look at it, or nobody.
-
-    Args:
-        context: Says how fast.
-        cluster: Kafka.
-    """
+class Watched(KafkaExperiment):
+    """A stream to a plain consumer, while many look at it, or nobody."""
 
     name = "watched"
 
-    def __init__(self, context: Context, cluster: Cluster) -> None:
-        self._context, self._cluster = context, cluster
-
     def prepare(self) -> None:
         """Make the topics and the alerts, and let some through."""
-        topics = [settings(one) for one in (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)]
-        ensure_topics(self._cluster.bootstrap, topics)
         self._stream = PlainStream(self._context, self._cluster, POOL)
         self._through(min(POOL, self._context.size.alerts))
 
@@ -86,29 +63,12 @@ class Watched(Experiment):
     @contextmanager
     def _portal(self) -> Iterator[int]:
         """Yield the port of a portal that has read the last alert."""
-        port, page = free_port(), free_port()
+        port = free_port()
         words = ["portal", "serve", "--bootstrap", self._cluster.bootstrap, "--port", str(port)]
-        words += ["--last", "1"]
-        log = self._context.folder / "portal.log"
-        with Child(nightwire(*words, "--metrics-port", str(page)), log) as child:
-            self._context.role(child.process.pid, "portal")
-            child.await_health(page)
-            _await_alert(port, child)
+        with server_process(self._context, "portal", *words, "--last", "1") as child:
+            page = f"http://127.0.0.1:{port}/api/alerts?survey=sim"
+            child.until(lambda: httpx.get(page).json()["alerts"], timeout=60.0)
             yield port
-
-
-def _await_alert(port: int, child: Child, timeout: float = 60.0) -> None:
-    """Wait until a portal shows one.
-
-    Raises:
-        ChildError: It does not within *timeout* [s].
-    """
-    deadline = time.monotonic() + timeout
-    with httpx.Client() as client:
-        while not client.get(f"http://127.0.0.1:{port}/api/alerts?survey=sim").json()["alerts"]:
-            if time.monotonic() > deadline:
-                raise child.failure()
-            time.sleep(0.1)  # polling a condition
 
 
 def figures_of() -> Iterator[Figure]:
@@ -148,8 +108,7 @@ class PortalScenario(Scenario):
 
     def experiments(self, context: Context) -> Sequence[Experiment]:
         """Return the one experiment."""
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [Watched(context, cluster)]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from nightwire.benchmarks import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.environment.alert_pool import (
     ON_DISK,
     POOL,
@@ -18,7 +19,6 @@ from nightwire.benchmarks.environment.alert_pool import (
 )
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.model.sample import Figures, Kind, Sample
-from nightwire.benchmarks.model.scenario import Context, Experiment, Figure, Needs, Outcome, Scenario, Size
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
 from nightwire.benchmarks.workers.alerts.reader import memory
 from nightwire.benchmarks.workers.client import reader_process
@@ -188,8 +188,7 @@ class StretchScenario(Scenario):
         """Make the pool; return the one experiment."""
         context.say("making the pool of alerts")
         self._size, pool = context.size, make_pool(context.size.alerts)
-        cluster = Cluster(context)
-        self.exits.callback(cluster.close)
+        cluster = self.closing(Cluster(context))
         return [ThreeVisits(context, cluster, pool, ready_messages(pool))]
 
     def outcome(self, samples: Sequence[Sample]) -> Outcome:

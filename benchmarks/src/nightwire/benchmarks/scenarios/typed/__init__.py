@@ -1,3 +1,1 @@
 """The scenario `typed`: EVPath's typed against raw bandwidth, and the costs of its filters."""
-
-__all__: list[str] = []

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from timeit import Timer
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment
+from nightwire.benchmarks import Experiment, Figures, Kind
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
 from nightwire.benchmarks.scenarios.typed.worker import FIELDS, SCHEMA, body_size, records_of
 from nightwire.schemas import Codec

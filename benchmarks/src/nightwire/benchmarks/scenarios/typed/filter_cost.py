@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from nightwire.benchmarks import Experiment, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import Alert
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment
 from nightwire.benchmarks.scenarios.filters.language import timed
 from nightwire.filters.language import Predicate, Program, compile_filter, compile_python, evaluate
 from nightwire.schemas import AlertTable, Codec, sim_alert_schema, survey

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nightwire.benchmarks.model.scenario import Size
+from nightwire.benchmarks import Size
 
 SIZES = (*(step * 10**power for power in range(2, 6) for step in (1, 2, 5)), 10**6)
 """From 100 bytes to 1 MB. [byte]"""

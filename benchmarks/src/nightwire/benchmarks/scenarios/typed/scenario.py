@@ -3,20 +3,10 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from nightwire.benchmarks import Better, Context, Experiment, Figure, Needs, Outcome, Scenario, Series, Size
 from nightwire.benchmarks.environment.alert_pool import make_pool
 from nightwire.benchmarks.model.drawing import figure_line, plot
 from nightwire.benchmarks.model.sample import Kind, Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Scenario,
-    Series,
-    Size,
-)
 from nightwire.benchmarks.scenarios.typed.codec_alone import WAYS, CodecAlone
 from nightwire.benchmarks.scenarios.typed.filter_cost import FILTERS, FilterCost
 from nightwire.benchmarks.scenarios.typed.plan import SIZES, Plan, plan_of, rate_name, words_of
@@ -191,8 +181,7 @@ class TypedScenario(Scenario):
         context.role(os.getpid(), "harness")
         context.say("making the pool of alerts")
         self._size, plan = context.size, self._plan_of(context.size)
-        workers = WorkerPool(context, WORKER)
-        self.exits.callback(workers.close)
+        workers = self.closing(WorkerPool(context, WORKER))
         filters = FilterCost(make_pool(min(POOL, plan.events)), plan.events)
         return [filters, CodecAlone(plan), *through_kafka(workers, plan)]
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Experiment
+from nightwire.benchmarks import Experiment, Figures, Kind
 from nightwire.benchmarks.scenarios.typed.plan import Plan, rate_name
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.alerts.transfer import BYTES, COLUMNS, DICTS, Transfer, checked_result

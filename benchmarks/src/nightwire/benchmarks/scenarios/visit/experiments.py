@@ -1,15 +1,13 @@
 """What a visit is measured by: sent and received, read again, and through the filter engine."""
 
 import time
-from contextlib import AbstractContextManager, ExitStack
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patched
 from nightwire.benchmarks.environment.cluster import Cluster
 from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
-from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled
-from nightwire.benchmarks.workers.client import WorkerClient, reader_process
+from nightwire.benchmarks.workers.alerts.feed import RawProducer, alert_writer, cycled, delivered
+from nightwire.benchmarks.workers.client import reader_process
 from nightwire.schemas import Codec, sim_alert_schema
 from nightwire.schemas.wire import unframe
 
@@ -24,12 +22,11 @@ class Reading(Experiment):
 
     def __init__(self, context: Context, cluster: Cluster, ready: list[ReadyMessage]) -> None:
         self._context, self._cluster, self._ready = context, cluster, ready
-        self._exits = ExitStack()
         self._topic = ""
 
     def prepare(self) -> None:
         """Fill a topic with one visit, and read it once each way."""
-        self._topic = self._exits.enter_context(self._cluster.topic("dicts"))
+        self._topic = self.exits.enter_context(self._cluster.topic("dicts"))
         raw = RawProducer(self._cluster.bootstrap, self._topic)
         raw.send_all(cycled(self._ready, self._context.size.alerts))
         for kind in Kind:
@@ -49,10 +46,6 @@ class Reading(Experiment):
             "raw_consume_alerts_per_second": raw,
             "decode_alone_alerts_per_second": decoding,
         }
-
-    def tear_down(self) -> None:
-        """Delete the topic."""
-        self._exits.close()
 
     def _read(self, work: str) -> float:
         """Return alerts a second."""
@@ -95,13 +88,13 @@ class Filtering(Experiment):
             seconds, passed = self._through_engine(count)
             found = {"filter_passed": float(passed)}
         else:
-            seconds, found = self._through_raw(count), {}
+            seconds, found = raw_seconds(self._context, self._engine, cycled(self._ready, count)), {}
         return {"filter_pass_seconds": seconds, "filter_alerts_per_second": count / seconds, **found}
 
     def _through_engine(self, count: int) -> tuple[float, int]:
         """Return how long a visit took [s], and how many of its alerts passed a filter."""
         messages = cycled(self._ready, count)
-        note, ends = self._engine.delivered()
+        note, ends = delivered()
         with self._engine.coverage() as coverage:
             raw = RawProducer(self._engine.bootstrap, ALERTS)
             began = time.monotonic()
@@ -110,16 +103,18 @@ class Filtering(Experiment):
             raw.flush()
             return coverage.await_ends(ends) - began, coverage.passed
 
-    def _through_raw(self, count: int) -> float:
-        messages, bootstrap = cycled(self._ready, count), self._engine.bootstrap
-        with (
-            self._engine.topic("raw") as topic,
-            reader_process(self._context, bootstrap, [topic], "bytes", expect=count) as reader,
-        ):
-            raw = RawProducer(bootstrap, topic)
-            began = time.monotonic()
-            raw.send_all(messages)
-            return float(reader.findings()["last"]) - began
+
+def raw_seconds(context: Context, cluster: Cluster, messages: list[ReadyMessage]) -> float:
+    """Return how long *messages* take through raw librdkafka to a plain consumer. [s]"""
+    count, bootstrap = len(messages), cluster.bootstrap
+    with (
+        cluster.topic("raw") as topic,
+        reader_process(context, bootstrap, [topic], "bytes", expect=count) as reader,
+    ):
+        raw = RawProducer(bootstrap, topic)
+        began = time.monotonic()
+        raw.send_all(messages)
+        return float(reader.findings()["last"]) - began
 
 
 WARM_UP = 0.1
@@ -167,8 +162,12 @@ class Throughput(Experiment):
         }
 
     def _ours(self, work: str, count: int) -> dict[str, float]:
-        with self._cluster.topic("visit") as topic, self._reader(topic, work, count) as reader:
-            writer, codec, _client = alert_writer(self._cluster.bootstrap, topic)
+        bootstrap = self._cluster.bootstrap
+        with (
+            self._cluster.topic("visit") as topic,
+            reader_process(self._context, bootstrap, [topic], work, expect=count) as reader,
+        ):
+            writer, codec, _client = alert_writer(bootstrap, topic)
             visit = 2026_0102_00000 + self._sent
             began = time.monotonic()
             for alert in patched(self._pool, count, visit=visit, first=self._sent):
@@ -187,12 +186,4 @@ class Throughput(Experiment):
         }
 
     def _raw(self, count: int) -> float:
-        messages = cycled(self._ready, count)
-        with self._cluster.topic("raw") as topic, self._reader(topic, "bytes", count) as reader:
-            raw = RawProducer(self._cluster.bootstrap, topic)
-            began = time.monotonic()
-            raw.send_all(messages)
-            return float(reader.findings()["last"]) - began
-
-    def _reader(self, topic: str, work: str, count: int) -> AbstractContextManager[WorkerClient]:
-        return reader_process(self._context, self._cluster.bootstrap, [topic], work, expect=count)
+        return raw_seconds(self._context, self._cluster, cycled(self._ready, count))

@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, ExitStack
 
 from confluent_kafka import Producer
 
+from nightwire.benchmarks import Context, Experiment, Figures, Kind
 from nightwire.benchmarks.environment.alert_pool import Alert, ReadyMessage, patch
 from nightwire.benchmarks.environment.filter_engine import ALERTS, FilterEngine
-from nightwire.benchmarks.model.sample import Figures, Kind
-from nightwire.benchmarks.model.scenario import Context, Experiment
 from nightwire.benchmarks.workers.alerts.due_times import (
     LEAD,
     DueTimes,

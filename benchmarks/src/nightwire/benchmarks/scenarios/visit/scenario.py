@@ -3,6 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nightwire.benchmarks import (
+    Better,
+    Context,
+    Experiment,
+    Figure,
+    Needs,
+    Outcome,
+    Published,
+    Sample,
+    Scenario,
+    Size,
+)
 from nightwire.benchmarks.environment.alert_pool import (
     ON_DISK,
     POOL,
@@ -13,18 +25,6 @@ from nightwire.benchmarks.environment.alert_pool import (
 from nightwire.benchmarks.environment.cluster import PARTITIONS
 from nightwire.benchmarks.environment.filter_engine import EXAMPLES, EngineOptions, FilterEngine
 from nightwire.benchmarks.model.drawing import distribution
-from nightwire.benchmarks.model.sample import Sample
-from nightwire.benchmarks.model.scenario import (
-    Better,
-    Context,
-    Experiment,
-    Figure,
-    Needs,
-    Outcome,
-    Published,
-    Scenario,
-    Size,
-)
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.benchmarks.scenarios.visit.experiments import Filtering, Reading, Throughput
 from nightwire.benchmarks.scenarios.visit.latency import VISIT, Latency
@@ -167,8 +167,7 @@ class VisitScenario(Scenario):
         self._context = context
         pool = make_pool(context.size.alerts)
         self._ready = ready_messages(pool)
-        engine = FilterEngine(context, EngineOptions(examples=True))
-        self.exits.callback(engine.close)
+        engine = self.closing(FilterEngine(context, EngineOptions(examples=True)))
         self._latency = Latency(context, engine, pool, self._ready)
         filtering = [] if context.engine == "none" else [Filtering(context, engine, self._ready)]
         return [

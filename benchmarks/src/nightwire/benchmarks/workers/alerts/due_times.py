@@ -7,8 +7,7 @@ from typing import Any
 from confluent_kafka import Message as Sent
 from confluent_kafka import Producer
 
-from nightwire.benchmarks.model.sample import Figures
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import Figures, RunError
 from nightwire.benchmarks.model.statistics import quantile
 from nightwire.core.runtime import on_time
 

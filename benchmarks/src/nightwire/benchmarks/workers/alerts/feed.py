@@ -40,6 +40,17 @@ def alert_writer(bootstrap: str, topic: str, **overrides: Any) -> tuple[AlertWri
     return AlertWriter(client, survey("sim"), codec, SIM_ALERT_ID, topic=topic), codec, client
 
 
+def delivered() -> tuple[OnDelivered, dict[int, int]]:
+    """Return a delivery callback, and the end of each partition that it saw acknowledged."""
+    ends: dict[int, int] = {}
+
+    def note(message: Message) -> None:
+        part, offset = message.partition() or 0, message.offset() or 0
+        ends[part] = max(ends.get(part, 0), offset + 1)
+
+    return note, ends
+
+
 class RawProducer:
     """librdkafka with the settings of our writer, and nothing around it.
 

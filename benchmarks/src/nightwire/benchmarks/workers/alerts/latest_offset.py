@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.alerts.reader import PATIENCE, ReadStats
 from nightwire.benchmarks.workers.worker import emit, first_order

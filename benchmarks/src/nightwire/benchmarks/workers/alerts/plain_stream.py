@@ -3,18 +3,20 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from nightwire.benchmarks import Context
 from nightwire.benchmarks.environment.alert_pool import make_pool, ready_messages
 from nightwire.benchmarks.environment.cluster import Cluster
-from nightwire.benchmarks.model.scenario import Context
 from nightwire.benchmarks.workers.alerts.due_times import LEAD, DueTimes, check_complete, paced
 from nightwire.benchmarks.workers.alerts.feed import RawProducer, cycled
 from nightwire.benchmarks.workers.client import reader_process
+from nightwire.core.kafka import ensure_topics
+from nightwire.schemas.topics import ACCOUNTS, DEAD_LETTERS, DIRECTORY, settings
 
 TOPIC = "alerts.sim"
 
 
 class PlainStream:
-    """The stream that others must not disturb.
+    """The stream that others must not disturb; its topic is made, and those of who serves it.
 
     Args:
         context: Says where.
@@ -28,6 +30,8 @@ class PlainStream:
     def __init__(self, context: Context, cluster: Cluster, pool: int) -> None:
         self._context, self._cluster, self._sent = context, cluster, 0
         self._ready = ready_messages(make_pool(pool))
+        made = (TOPIC, ACCOUNTS, DEAD_LETTERS, DIRECTORY)
+        ensure_topics(cluster.bootstrap, [settings(one) for one in made])
         self.ends: dict[int, int] = {}
 
     def send(self, dues: Sequence[float]) -> DueTimes:

@@ -16,7 +16,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException, Message
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-from nightwire.benchmarks.model.scenario import RunError
+from nightwire.benchmarks import RunError
 from nightwire.benchmarks.resources.own_traffic import own_traffic
 from nightwire.benchmarks.workers.worker import emit, first_order, input_ended
 from nightwire.core.kafka import (

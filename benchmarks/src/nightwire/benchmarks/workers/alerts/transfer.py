@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from nightwire.benchmarks import Closeable, Context, RunError
 from nightwire.benchmarks.environment.alert_pool import make_pool, save_pool
 from nightwire.benchmarks.environment.cluster import PARTITIONS, Cluster
 from nightwire.benchmarks.model.sample import TcpTraffic
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.alerts.sender import Load, Sent
 from nightwire.benchmarks.workers.client import (
     LATEST_OFFSET,
@@ -134,19 +134,17 @@ POOL = 250
 """Distinct alerts; beyond them stamps and histories repeat, ids, times and positions do not."""
 
 
-class TransferRunner:
+class TransferRunner(Closeable):
     """Runs transfers on one Kafka; `close` ends it."""
 
     def __init__(self, context: Context) -> None:
-        self._context, self._exits = context, ExitStack()
-        self._cluster = Cluster(context)
-        self._exits.callback(self._cluster.close)
+        self._context, self._cluster = context, self.closing(Cluster(context))
         self._warmed_up = False
 
     @cached_property
     def warm(self) -> str:
         """A topic that nobody measures; asking for it starts Kafka."""
-        return self._exits.enter_context(self._cluster.topic("warm", partitions=1))
+        return self.exits.enter_context(self._cluster.topic("warm", partitions=1))
 
     @cached_property
     def pool(self) -> Path:
@@ -184,10 +182,6 @@ class TransferRunner:
             return transfer_result(
                 transfer, sent, found, stored=self._cluster.stored(topic), memory=self._cluster.memory()
             )
-
-    def close(self) -> None:
-        """Delete the topics and end Kafka, where it was started here."""
-        self._exits.close()
 
     @contextmanager
     def _processes(

@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from nightwire.benchmarks import Context, RunError
 from nightwire.benchmarks.environment.vtp_brokers import VtpBroker
-from nightwire.benchmarks.model.scenario import Context, RunError
 from nightwire.benchmarks.workers.client import WorkerClient, worker_process
 
 HERE = "nightwire.benchmarks.workers.vtp"

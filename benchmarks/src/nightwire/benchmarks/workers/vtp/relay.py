@@ -83,11 +83,5 @@ async def relay(port: int, round_trip: float) -> None:
     await server.serve_forever()
 
 
-def main() -> None:
-    """Read the order and relay."""
-    order = first_order()
-    asyncio.run(relay(order["port"], order["round_trip"]))
-
-
 if __name__ == "__main__":
-    main()
+    asyncio.run(relay(**first_order()))
