@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Consumer, KafkaError, Producer
 
-from nightwire.core.access.commands import broker as broker_verb
+from nightwire.core.cli import main
 from nightwire.core.kafka import environment
-from nightwire.core.logins.commands import user as user_verb
 from nightwire.core.stack import Broker, free_port
 from nightwire.core.stack.kafka.auth import listener_properties, operator_credentials
 
-VERBS: Mapping[str, click.Command] = {"user": user_verb, "broker": broker_verb}
 PATIENCE = 60.0
 """Longest wait for Kafka's verdict. [s]"""
 
@@ -39,7 +36,7 @@ class Guarded:
         """Run ``nightwire VERB WORDS`` as its operator."""
         given = {"NIGHTWIRE_NEW_PASSWORD": password} if password else {}
         with speaking_as(self.keys, **given):
-            return CliRunner().invoke(VERBS[verb], [*words, "--bootstrap", self.bootstrap])
+            return CliRunner().invoke(main, [verb, *words, "--bootstrap", self.bootstrap])
 
     def client(self, keys: Keys, **more: Any) -> dict[str, Any]:
         """Return librdkafka's properties of a client with *keys*."""

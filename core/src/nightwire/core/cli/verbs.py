@@ -114,15 +114,15 @@ def _advice(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, KafkaException):
-        return f"Kafka: {error_text(error)}; {_way_out(error_code(error))}"
+        return f"Kafka: {error_text(error).rstrip('.')}; {_kafka_advice(error_code(error))}"
     return str(error) if isinstance(error, MendableError) else None
 
 
-def _way_out(code: int) -> str:
+def _kafka_advice(code: int) -> str:
     """Return advice for an error of Kafka's."""
     from confluent_kafka import KafkaError
 
-    ways = {
+    advice = {
         KafkaError._AUTHENTICATION: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
         KafkaError.SASL_AUTHENTICATION_FAILED: "are KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD right?",
         KafkaError.TOPIC_AUTHORIZATION_FAILED: "that topic is not yours to read or write",
@@ -130,7 +130,7 @@ def _way_out(code: int) -> str:
         KafkaError.CLUSTER_AUTHORIZATION_FAILED: "that is for the operator to do",
         KafkaError._SSL: "KAFKA_SSL_CA_LOCATION=FILE, or KAFKA_SSL_CA_PEM, names who signed it",
     }
-    return ways.get(code, "is it running?  (`nightwire status`, `nightwire up`)")
+    return advice.get(code, "is it running?  (`nightwire status`, `nightwire up`)")
 
 
 @click.command(
