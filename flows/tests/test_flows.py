@@ -144,8 +144,9 @@ def test_a_window_names_its_causes_and_survives_a_kill(
             site.up(mean + out(site, "often"))
             again = [site.kafka, site.source, [486]]
             wait_for(lambda: write_alerts(*again, midpointMjdTai=60_000.02) or len(site.arrived()) > 97)
-        *said, anew = decoded(site, registry, tmp_path)[:98]
-    assert (anew["object"], anew["count"], anew["value"]) == ("2", 1, 3631.0)
+        found = decoded(site, registry, tmp_path)
+    said, anew = ([one for one in found if (one["count"] == 3) is counted] for counted in (True, False))
+    assert (anew[0]["object"], anew[0]["count"], anew[0]["value"]) == ("2", 1, 3631.0)
     assert Counter(one["object"] for one in said) == {str(number): 1 for number in range(1, 98)}
     first = next(one for one in said if one["object"] == "2")
     assert (first["value"], first["begin"], first["end"]) == (3.0, 60_000.0, 60_000.01)
