@@ -31,7 +31,7 @@ class FileLayout:
 
 
 class DataFiles:
-    """Writes files of a table; at the end of the block they are removed, unless they are kept.
+    """Writes files of a table; if the block fails they are removed again.
 
     Args:
         store: The archive's.
@@ -40,17 +40,14 @@ class DataFiles:
 
     def __init__(self, store: Store, root: str) -> None:
         self.filesystem, self.root = store.filesystem, root
-        self._is_remote, self._unless_kept = store.is_remote, ExitStack()
+        self._is_remote, self._removals = store.is_remote, ExitStack()
 
     def __enter__(self) -> "DataFiles":
         return self
 
-    def __exit__(self, *_error: object) -> None:
-        self._unless_kept.close()
-
-    def keep(self) -> None:
-        """Leave the files where they are: the log names them, or is about to."""
-        self._unless_kept.pop_all()
+    def __exit__(self, failure: type[BaseException] | None, *_error: object) -> None:
+        if failure is not None:
+            self._removals.close()
 
     def write(
         self,
@@ -75,7 +72,7 @@ class DataFiles:
         """
         name = f"{folder}/part-{uuid4()}.zstd.parquet"
         path, plain = f"{self.root}/{name}", [one for one in layout.schema.names if one != layout.blob]
-        self._unless_kept.callback(self._remove, path)
+        self._removals.callback(self._remove, path)
         if not self._is_remote:  # a bucket has no folders
             self.filesystem.makedirs(f"{self.root}/{folder}", exist_ok=True)
         count = 0

@@ -225,7 +225,6 @@ class Table:
                 )
                 for where, some in by_folder(packets)
             ]
-            files.keep()
 
         def commit(found: DeltaTable) -> None:
             properties = commit_properties(self.uri, found, ranges)
@@ -317,7 +316,6 @@ class Table:
         layout = self._file_layout(self.schema, size // max(1, rows))
         with self._data_files() as files:
             added = write_compacted(files, run, layout, sort_by)
-            files.keep()
         commit_replacement(found, run, added, ATTEMPTS)
 
     def expire(self, before: str, vacuum_after: timedelta) -> None:

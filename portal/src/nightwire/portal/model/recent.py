@@ -178,7 +178,8 @@ class RecentAlerts:
 
     def _backward(self, topic: str, before: int | None = None) -> Iterator[Row]:
         rows = self._topics.get(topic, deque())
-        return islice(reversed(rows), self._count_newer(topic, before - 1) if before else 0, None)
+        newer = 0 if before is None else self._count_newer(topic, before - 1)
+        return islice(reversed(rows), newer, None)
 
     def _count_newer(self, topic: str, number: int) -> int:
         rows = self._topics.get(topic, deque())
