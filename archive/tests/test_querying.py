@@ -146,6 +146,11 @@ def test_who_asks_for_an_array_is_told_where_it_is(archived: Archive) -> None:
         archived.query("SELECT id, unnest(prvDiaSources) FROM sim")
 
 
+def test_who_asks_for_a_survey_that_is_not_archived_is_told_which_are(archived: Archive) -> None:
+    with pytest.raises(QueryError, match="SHOW TABLES lists what is archived"):
+        archived.query("SELECT count(*) FROM ztf")
+
+
 def test_a_question_that_takes_too_long_is_ended(archived: Archive) -> None:
     with pytest.raises(QueryError, match="no answer within"):
         archived.query("SELECT count(*) FROM range(1000000000) a, range(1000) b", timeout=0.2)

@@ -14,10 +14,13 @@ ANSWERED = frozenset({duckdb.StatementType.SELECT})
 """Statements that are answered; not EXPLAIN: with ANALYZE it runs what it explains, even a COPY."""
 BATCH_ROWS = 2048
 """Rows of an answer between two looks at its size."""
-NO_COLUMN = (
-    "\nArrays and stamps are no columns: light_curve has the histories, and whole alerts (avro) have all"
-)
-"""What an error says besides of a column that is not there."""
+HINTS = {
+    "not found in FROM": "Arrays and stamps are no columns: light_curve has the histories, and whole alerts "
+    "(avro) have all",
+    "Table with name": "SHOW TABLES lists what is archived; alerts are there within a minute, or as "
+    "`archive serve --every` says",
+}
+"""Advice for errors of DuckDB's, by a part of their messages."""
 TIMEOUT = 60.0
 """Longest time for a query. [s]"""
 
@@ -118,8 +121,8 @@ class SqlEngine:
             except duckdb.IOException as error:
                 raise StorageError(str(error)) from error
             except (duckdb.Error, pa.ArrowException) as error:
-                hint = NO_COLUMN if "not found in FROM" in str(error) else ""
-                raise QueryError(f"{error}{hint}") from error
+                hints = [hint for part, hint in HINTS.items() if part in str(error)]
+                raise QueryError("\n".join([str(error), *hints])) from error
             finally:
                 timer.cancel()
 
